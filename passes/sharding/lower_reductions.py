@@ -6,17 +6,20 @@ concatenated along a new dimension, and each reduces them locally: an all-reduce
 an all-gather and a reduction, a reduce-scatter an all-to-all and a reduction. The
 reduction is an ordinary op, which can be fused. Where its result is only renamed, the
 terms are: that is free, as they are in memory, and would end a kernel afterwards. A sum
-in shards that all ranks gather, only to cast it to fewer bits, is cast before. All
-other collectives stay as they are.
+in shards that all ranks gather, only to cast it to fewer bits, is cast before, and with
+`terms=narrow` the terms of a sum that is only cast are. All other collectives stay as
+they are.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.ir import Attribute, SSAValue
+from xdsl.rewriter import Rewriter
 
 from comet.dialects.collective import (
     AllGatherOp,
@@ -31,11 +34,15 @@ from comet.dialects.compound.dims import (
     extents_of,
     tensor,
     unused,
+    with_element_type,
     with_names,
 )
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
+from comet.passes.graph.emitter import Emitter
 from comet.passes.sharding.shardings import part_dim
+
+Terms: TypeAlias = Literal["wide", "narrow"]
 
 
 @dataclass(frozen=True)
@@ -46,10 +53,16 @@ class LowerReductionsPass(FunctionPass):
 
     LEVELS = (IRLevel.ELEMENTARY, IRLevel.SPMD)
 
+    terms: Terms = "wide"
+    """
+    The type in which terms are sent whose sum is only cast to fewer bits: that of the
+    sum, or that of the cast, which rounds each term before it is added to the others.
+    """
+
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
         for cast in plan_casts(function):
             gather_cast(cast)
-        for reduction in plan_reductions(function):
+        for reduction in plan_reductions(function, self.terms):
             apply_reduction(reduction)
 
 
@@ -61,7 +74,7 @@ class LoweredReduction:
     dim: str
     """The new dimension, with the terms of one instance per element."""
     terms: TensorType[Element]
-    """The type of all terms that an instance reduces."""
+    """The type of all terms that an instance reduces, as they are sent."""
     rename: RenameOp | None
     """The only reader of the result, if it gives dimensions other names."""
 
@@ -96,19 +109,32 @@ def gather_cast(cast: CastOp) -> None:
     Rewriter.erase_op(gather)
 
 
-def plan_reductions(func: FuncOp) -> list[LoweredReduction]:
+def plan_reductions(func: FuncOp, terms: Terms = "wide") -> list[LoweredReduction]:
     """Return the reducing collectives of a function, in order."""
     return [
-        _plan(op) for op in func.walk() if isinstance(op, AllReduceOp | ReduceScatterOp)
+        _plan(op, terms)
+        for op in func.walk()
+        if isinstance(op, AllReduceOp | ReduceScatterOp)
     ]
 
 
-def _plan(op: AllReduceOp | ReduceScatterOp) -> LoweredReduction:
+def _plan(op: AllReduceOp | ReduceScatterOp, terms: Terms) -> LoweredReduction:
     extents, rename = extents_of(op.result), _only_rename(op)
     names = extents if rename is None else extents | extents_of(rename.result)
     dim = unused(part_dim(op.axis_names), names)
-    terms = tensor({dim: op.group_size, **extents}, element_type_of(op.result))
-    return LoweredReduction(op, dim, terms, rename)
+    element = element_type_of(op.result)
+    if terms == "narrow":
+        element = _narrow_type((rename or op).result, element)
+    sent = tensor({dim: op.group_size, **extents}, element)
+    return LoweredReduction(op, dim, sent, rename)
+
+
+def _narrow_type(value: SSAValue, element: Element) -> Element:
+    """Return the type to which all readers cast a value to fewer bits, else its own."""
+    readers = [use.operation for use in value.uses]
+    casts = [op for op in readers if isinstance(op, CastOp) and op.added_bits < 0]
+    found = {element_type_of(op.result) for op in casts}
+    return found.pop() if len(casts) == len(readers) and len(found) == 1 else element
 
 
 def _only_rename(op: AllReduceOp | ReduceScatterOp) -> RenameOp | None:
@@ -123,26 +149,38 @@ def _only_rename(op: AllReduceOp | ReduceScatterOp) -> RenameOp | None:
 
 def apply_reduction(reduction: LoweredReduction) -> None:
     """Replace a collective by the exchange of its terms, and their reduction."""
-    op, rename = reduction.op, reduction.rename
-    moved = _exchange(reduction)
+    op, rename, last = reduction.op, reduction.rename, reduction.rename or reduction.op
+    emit, name = Emitter(op), f"{op.input.name_hint or 'x'}_terms"
+    moved = _exchange(reduction, _cast(emit, op.input, reduction.terms))
     moved.from_level, moved.to_level = op.from_level, op.to_level
-    moved.result.name_hint = f"{op.input.name_hint or 'x'}_terms"
-    if rename is None:
-        reduced = ReduceOp(op.kind.data, moved.result, op.result.type)
-        Rewriter.replace_op(op, [moved, reduced], [reduced.result])
-        return
-    terms = RenameOp(moved.result, with_names(reduction.terms, rename.renaming))
-    terms.result.name_hint = moved.result.name_hint
-    reduced = ReduceOp(op.kind.data, terms.result, rename.result.type)
-    Rewriter.insert_op([moved, terms, reduced], InsertPoint.before(op))
-    Rewriter.replace_op(rename, (), [reduced.result])
-    Rewriter.erase_op(op)
+    terms = emit.insert(moved, name)
+    if rename is not None:
+        renamed = with_names(reduction.terms, rename.renaming)
+        terms = emit.insert(RenameOp(terms, renamed), name)
+    terms = _cast(emit, terms, op.result.type)
+    reduced = emit.insert(
+        ReduceOp(op.kind.data, terms, last.result.type), last.result.name_hint
+    )
+    Rewriter.replace_op(last, (), [reduced])
+    if rename is not None:
+        Rewriter.erase_op(op)
 
 
-def _exchange(reduction: LoweredReduction) -> AllGatherOp | AllToAllOp:
+def _cast(emit: Emitter, value: SSAValue, like: Attribute) -> SSAValue:
+    """Return a value in the element type of another tensor."""
+    element = element_type_of(like)
+    if element_type_of(value) == element:
+        return value
+    cast = CastOp(value, with_element_type(value.type, element))
+    return emit.insert(cast, value.name_hint)
+
+
+def _exchange(
+    reduction: LoweredReduction, operand: SSAValue
+) -> AllGatherOp | AllToAllOp:
     """Return the collective that brings its terms to each instance."""
     op, mesh = reduction.op, reduction.op.mesh.string_value()
-    group = op.input, mesh, op.axis_names, reduction.terms
+    group = operand, mesh, op.axis_names, reduction.terms
     if isinstance(op, AllReduceOp):
         return AllGatherOp(*group, dim=reduction.dim)
     return AllToAllOp(*group, split=op.dim.data, concat=reduction.dim)

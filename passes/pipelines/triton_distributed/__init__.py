@@ -245,7 +245,7 @@ class TritonDistributedPass(TritonOptions):
         yield MergeCollectivesPass()
         kind = "allreduce" if self.kind == AUTO else self.kind
         yield PlaceCollectivesPass(shared if self.group > 1 else None, kind)
-        yield LowerReductionsPass()
+        yield LowerReductionsPass(self.terms)
 
     def _to_kernels(self, level: IRLevel) -> Iterator[ModulePass]:
         """Yield the passes to a launch plan of tiled kernels."""

@@ -17,6 +17,7 @@ from comet.passes.schedule.fuse.strategy import Between
 from comet.passes.schedule.order_programs import Order
 from comet.passes.search.goal import Objective
 from comet.passes.sharding.dim_axes import Dims, parse_dims
+from comet.passes.sharding.lower_reductions import Terms
 from comet.passes.triton.specialize_warps import SPECIALIZED
 
 NO_REQUESTS: Mapping[str, frozenset[str]] = {
@@ -25,6 +26,7 @@ NO_REQUESTS: Mapping[str, frozenset[str]] = {
     "share": frozenset(("auto", "all", "none")),
     "split": frozenset(("auto", "none")),
     "kind": frozenset(("auto", "allreduce")),
+    "terms": frozenset(("wide",)),
 }
 """
 Options that may ask for certain kernels or parts, which only programs have that are in
@@ -75,6 +77,9 @@ class TritonOptions(Pipeline):
     What all-reduces of ranks become, see `place-collectives`; `auto` takes the faster
     launch plan, and `allreduce` where programs are in groups.
     """
+
+    terms: Terms = "wide"
+    """See `lower-reductions`."""
 
     split: str = "auto"
     """

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from comet.dialects.collective import AllGatherOp, CollectiveOp, ReduceScatterOp
-from comet.dialects.compound import CastOp, ReduceOp
+from comet.dialects.compound import CastOp, MapKind, MapOp, ReduceOp
 from comet.dialects.compound.dims import bits_of, names_of
 
 EXAMPLES = ROOT / "tests/filecheck/passes/sharding/lower-reductions.mlir"
@@ -108,6 +108,35 @@ def test_a_sum_is_cast_before_all_gather_it(ranks: int, has_readers: bool):
     assert_same_meaning(before, after, "gemm_all_reduce")
     (gather,) = (op for op in after.walk() if isinstance(op, AllGatherOp))
     assert bits_of(gather.input) == (32 if has_readers else 16)
+
+
+@pytest.mark.parametrize(
+    ("name", "has_readers", "terms", "bits"),
+    [
+        ("gemm_reduce_scatter", False, "narrow", 16),
+        ("gemm_reduce_scatter", False, "wide", 32),
+        ("gemm_all_reduce", False, "narrow", 16),
+        ("gemm_all_reduce", True, "narrow", 32),
+    ],
+)
+def test_terms_are_sent_as_their_sum_is_cast(
+    name: str, has_readers: bool, terms: str, bits: int
+):
+    """Where something reads the sum as it is, terms are sent as they are."""
+    text = (SAMPLES / f"{name}.mlir").read_text()
+    before = parse_module(mesh_text({"rank": 4}) + text)
+    before = run_passes(before, "decompose,insert-collectives,place-collectives")
+    if has_readers:
+        cast = next(op for op in before.walk() if isinstance(op, CastOp))
+        Rewriter.insert_op(
+            MapOp(MapKind.EXP, [cast.input], cast.input.type), InsertPoint.before(cast)
+        )
+    after = run_passes(before, f"lower-reductions{{terms={terms}}}")
+    assert_same_meaning(before, after, name)
+    (sent,) = (op for op in after.walk() if isinstance(op, CollectiveOp))
+    (reduced,) = (op for op in after.walk() if isinstance(op, ReduceOp))
+    assert bits_of(sent.result) == bits
+    assert bits_of(reduced.input) == 32
 
 
 def test_a_dimension_that_is_called_so_already():

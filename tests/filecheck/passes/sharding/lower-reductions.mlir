@@ -1,4 +1,5 @@
 // RUN: comet-opt %s -p lower-reductions | filecheck %s
+// RUN: comet-opt %s -p lower-reductions{terms=narrow} | filecheck %s --check-prefix=CHECK-NARROW
 
 collective.mesh @gpus {rank = 4}
 
@@ -59,3 +60,22 @@ func.func @renamed(%a: tensor<8x8xf32, #compound.dims<M, K>>) -> (tensor<8xf32, 
 // CHECK-NEXT: %c_terms_2 = collective.all_gather "rank_part" %c
 // CHECK-NEXT: %s = compound.reduce add %c_terms_2
 // CHECK-NEXT: %t = compound.rename %s
+
+// A sum that is only cast to 16 bits: its terms are sent in 16 bits on request.
+func.func @cast(%a: tensor<8x8xf32, #compound.dims<M, K>>, %b: tensor<8x6xf32, #compound.dims<K, N>>) -> tensor<8x6xf16, #compound.dims<M, N>> {
+  %x = collective.spmd on @gpus ins(%a, %b : tensor<8x8xf32, #compound.dims<M, K>>, tensor<8x6xf32, #compound.dims<K, N>>) sharded [{K = ["rank"]}, {K = ["rank"]}] outs(tensor<8x6xf16, #compound.dims<M, N>>) sharded [{}] {
+  ^bb0(%l: !MK, %r: !KN):
+    %c = compound.contract %l, %r : !MK, !KN -> !MN
+    %sum = collective.all_reduce add %c on @gpus ["rank"] from "HBM" to "HBM" : !MN -> !MN
+    %y = compound.cast %sum : !MN -> tensor<8x6xf16, #compound.dims<M, N>>
+    collective.yield %y : tensor<8x6xf16, #compound.dims<M, N>>
+  }
+  func.return %x : tensor<8x6xf16, #compound.dims<M, N>>
+}
+
+// CHECK-NARROW-LABEL: func.func @cast
+// CHECK-NARROW:      %c_1 = compound.cast %c : {{.*}} -> tensor<8x6xf16, #compound.dims<M, N>>
+// CHECK-NARROW-NEXT: %c_terms = collective.all_gather "rank_part" %c_1 {{.*}} -> tensor<4x8x6xf16, #compound.dims<rank_part, M, N>>
+// CHECK-NARROW-NEXT: %c_terms_1 = compound.cast %c_terms : {{.*}} -> tensor<4x8x6xf32, #compound.dims<rank_part, M, N>>
+// CHECK-NARROW-NEXT: %sum = compound.reduce add %c_terms_1
+// CHECK-NARROW-NEXT: %y = compound.cast %sum
