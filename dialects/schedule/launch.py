@@ -161,14 +161,13 @@ class LaunchAttr(ParametrizedAttribute):
                 "programs that are clusters are not persistent, and have no producer "
                 "warps"
             )
-        if self.parts and not is_power_of_two(self.parts):
-            raise VerifyException(f"parts is a power of two, got {self.parts}")
-        if self.subtiles and not is_power_of_two(self.subtiles):
-            raise VerifyException(f"subtiles is a power of two, got {self.subtiles}")
-        if not is_power_of_two(self.cluster):
-            raise VerifyException(f"cluster is a power of two, got {self.cluster}")
-        if not is_power_of_two(self.warps):
-            raise VerifyException(f"warps is a power of two, got {self.warps}")
+        powers = {"parts": self.parts or 1, "subtiles": self.subtiles or 1}
+        powers |= {"cluster": self.cluster, "warps": self.warps}
+        for name, number in powers.items():
+            if not is_power_of_two(number):
+                raise VerifyException(
+                    f"{name} is a power of two, got {number}; {_powers_around(number)}"
+                )
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
@@ -200,6 +199,14 @@ class LaunchAttr(ParametrizedAttribute):
             texts.append(f"{CLUSTER} = {self.cluster}")
         with printer.in_angle_brackets():
             printer.print_string(", ".join(texts))
+
+
+def _powers_around(number: int) -> str:
+    """Return the advice to take the power of two below a number, or the one above."""
+    if number < 1:
+        return "take 1"
+    below = 1 << (number.bit_length() - 1)
+    return f"take {below} or {2 * below}"
 
 
 def _parse_flags(parser: AttrParser) -> Iterable[int]:

@@ -27,29 +27,29 @@ def numbered_kernels(
     """
     Yield the kernels that an option names, with the numbers after `=`, None without.
 
-    Errors call these `numbers`, as in "programs". Raises PassFailedException for no
+    Errors call these `numbers`, as in "programs", and do not name the option, which
+    pipelines call otherwise. Raises PassFailedException for no
     name, one that is not in `kernels` or is there twice, and what is no number from 1.
     """
     left = dict(kernels)
     if not text.split():
         raise PassFailedException(
-            f"{pass_name}: kernels names no kernel; write none for no kernel"
+            f"{pass_name}: no kernel is named; write none for no kernel"
         )
     for entry in text.split():
         name, _, number = entry.removeprefix("@").partition("=")
         if name not in kernels:
             raise PassFailedException(
-                f"{pass_name}: kernels names {name}, and the kernels are "
-                f"{', '.join(kernels) or 'none'}; name some of these, or "
-                "say all or none"
+                f"{pass_name}: there is no kernel {name}; name some of "
+                f"{', '.join(kernels)}, or say all or none"
             )
         if name not in left:
             raise PassFailedException(
-                f"{pass_name}: kernels names {name} twice; name it once"
+                f"{pass_name}: kernel {name} is named twice; name it once"
             )
         if "=" in entry and not (number.isdecimal() and int(number)):
             raise PassFailedException(
-                f"{pass_name}: kernels has '{entry}'; write a number of {numbers} from "
-                f"1, as in {name}=2"
+                f"{pass_name}: '{entry}' is no number of {numbers}; write one from 1, "
+                f"as in {name}=2"
             )
         yield left.pop(name), int(number) if number else None

@@ -145,10 +145,10 @@ def plan_merges(
         by_name = {plan.producer.sym_name.data: plan for plan in found}
         for name in names:
             if name not in by_name:
+                choices = ", ".join([*by_name, "auto", "last"])
                 raise PassFailedException(
-                    f"merge-partials: merge names {name}, and the kernels whose last "
-                    f"program can merge are {', '.join(by_name) or 'none'}; use one of "
-                    "these, or auto, last or launch"
+                    f"merge-partials: merge names {name}, which is no kernel whose "
+                    f"last program can merge; use {choices} or launch"
                 )
         return tuple(by_name[name] for name in names)
     if not found:

@@ -169,7 +169,8 @@ class TritonOptions(Pipeline):
             )
         if self.group < 1:
             raise PassFailedException(
-                f"the option 'ctas' is a number of programs or auto, not {self.ctas}"
+                f"the option 'ctas' is a number of programs or auto, not {self.ctas}; "
+                "use ctas=1 for programs that do not exchange"
             )
         if self.split not in ("none", "auto"):
             parse_splits(self.split)

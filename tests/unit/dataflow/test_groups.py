@@ -328,7 +328,7 @@ def test_ranks_exchange_what_programs_have_whole():
 def test_options_of_groups():
     module = parse_module(GROUP_TEXTS["softmax"].format(**SIZES))
     for options, reason in (
-        ("ctas=0", "a number of programs or auto, not 0"),
+        ("ctas=0", "a number of programs or auto, not 0; use ctas=1"),
         ("ctas=2 dim=M,N", 'use dim="M:cta"'),
         ('ranks=2 ctas=2 dim="M:rank,cta;N:cta"', "names the axis cta twice"),
         ('ranks=2 ctas=2 dim="N:rank"', 'use dim="N:rank,cta"'),

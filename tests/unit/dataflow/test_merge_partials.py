@@ -126,7 +126,7 @@ def test_two_launches_can_be_asked_for():
 
 
 def test_a_kernel_that_cannot_merge_is_rejected():
-    with pytest.raises(PassFailedException, match="names x, and the kernels whose"):
+    with pytest.raises(PassFailedException, match="names x, which is no kernel whose"):
         merged("gemm", "{merge=x}")
 
 

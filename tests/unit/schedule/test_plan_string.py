@@ -78,7 +78,7 @@ def test_launch_numbers_that_are_left_out_are_chosen():
         ("p: M", "'M' in plan entry 'p: M' is not of the form DIM=FACTOR"),
         ("p: M=2 M=4", "plan entry 'p: M=2 M=4' gives a number twice"),
         ("p: M=2; p: M=4", "has two entries for p"),
-        ("p: M=8 warps=3", "tile: @p: warps is a power of two, got 3"),
+        ("p: M=8 warps=3", "tile: @p: warps is a power of two, got 3; take 2 or 4"),
         ("p: M=8 warps=64", "64 warps of 32 threads, and a program has at most 1024"),
         ("c_k: stages=2", "has launch numbers, and @c_k is not launched"),
         ("grid: M=2", "for no node of this name; grid is now written p"),

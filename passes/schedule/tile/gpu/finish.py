@@ -175,7 +175,7 @@ class _TiledKernel:
         raise OpError(
             self.node,
             f"tile: {need}, more than the {gpu.limits.register_bytes} and "
-            f"{gpu.limits.shared_bytes} bytes there: raise its factors, or fuse less",
+            f"{gpu.limits.shared_bytes} bytes there; raise its factors, or fuse less",
         )
 
     def _check_cluster(self, cluster: int) -> None:

@@ -45,7 +45,7 @@
 
 // -----
 
-// CHECK: cluster is a power of two, got 3
+// CHECK: cluster is a power of two, got 3; take 2 or 4
 "test.op"() {launch = #schedule.launch<warps = 4, stages = 1, group = 1, cluster = 3>} : () -> ()
 
 // -----
@@ -60,7 +60,7 @@
 
 // -----
 
-// CHECK: warps is a power of two, got 3
+// CHECK: warps is a power of two, got 3; take 2 or 4
 "test.op"() {launch = #schedule.launch<warps = 3, stages = 1, group = 1>} : () -> ()
 
 // -----

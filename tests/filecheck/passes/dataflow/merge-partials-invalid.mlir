@@ -2,7 +2,7 @@
 
 !x = tensor<24x40xf32, #compound.dims<M, K>>
 
-// CHECK: merge-partials: merge names sums_e_kernel, and the kernels whose last program can merge are none; use one of these, or auto, last or launch
+// CHECK: merge-partials: merge names sums_e_kernel, which is no kernel whose last program can merge; use auto, last or launch
 
 func.func @sums(%x: !x) -> !x {
   %e = compound.map exp %x : !x -> !x

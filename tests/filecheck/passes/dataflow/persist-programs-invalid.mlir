@@ -9,10 +9,10 @@
 !x = tensor<24x40xf32, #compound.dims<M, K>>
 !y = tensor<24xf32, #compound.dims<M>>
 
-// EMPTY: persist-programs: kernels names no kernel; write none for no kernel
-// NAME: persist-programs: kernels names sum_kernel, and the kernels are sums_kernel; name some of these, or say all or none
-// NUMBER: persist-programs: kernels has '@sums_kernel=0'; write a number of programs from 1, as in sums_kernel=2
-// TWICE: persist-programs: kernels names sums_kernel twice; name it once
+// EMPTY: persist-programs: no kernel is named; write none for no kernel
+// NAME: persist-programs: there is no kernel sum_kernel; name some of sums_kernel, or say all or none
+// NUMBER: persist-programs: '@sums_kernel=0' is no number of programs; write one from 1, as in sums_kernel=2
+// TWICE: persist-programs: kernel sums_kernel is named twice; name it once
 // LAUNCH: persist-programs: kernel @sums_kernel has no launch numbers; run tile before outline-kernels
 
 func.func @sums(%x: !x) -> !y {

@@ -8,8 +8,8 @@
 !K = tensor<3x2x256x16xf16>
 !L = tensor<3xi32>
 
-// NAME: share-tiles: kernels names sum_kernel, and the kernels are f_m_kernel; name some of these, or say all or none
-// NUMBER: share-tiles: kernels has 'f_m_kernel=0'; write a number of programs from 1, as in f_m_kernel=2
+// NAME: share-tiles: there is no kernel sum_kernel; name some of f_m_kernel, or say all or none
+// NUMBER: share-tiles: 'f_m_kernel=0' is no number of programs; write one from 1, as in f_m_kernel=2
 // MANY: share-tiles: programs of kernel @f_m_kernel cannot share tiles of sequences: 66 programs for each list are no fewer than the 12 parts of its sequences; launch fewer, or split sequences in more parts
 // PARTS: share-tiles: programs of kernel @f_kernel cannot share tiles of sequences: no last program merges what others fold; use merge=last
 

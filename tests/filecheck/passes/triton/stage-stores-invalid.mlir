@@ -8,5 +8,5 @@ func.func @gemm(%a: tensor<256x256xf16>, %b: tensor<256x20xf16>) -> tensor<256x2
 }
 
 // AMD: stage-stores: @mi300x8 has no descriptors; use stores=none, or say descriptor_bytes in its hardware file
-// NAME: stage-stores: kernels names other, and the kernels are gemm_kernel; name some of these, or say all or none
+// NAME: stage-stores: there is no kernel other; name some of gemm_kernel, or say all or none
 // ROWS: stage-stores: no descriptor can store what @gemm_kernel computes: it takes blocks of results that no program reads, by all warps of one rank, with rows at multiples of 16 bytes, and whole ones in clusters; leave it out, or use stores=none
