@@ -218,7 +218,7 @@ def several(random: Random) -> Case:
     kind = random.choice(("elementary", "named", "mixed"))
     for number in range(random.choice((2, 2, 3))):
         text, dims = _text(kind, random)
-        names = (*names, *dims)
+        names = tuple(dim for dim in dims if not number or dim in names)
         texts.append(text.replace("@main", f"@main{number or ''}"))
     if random.random() < 0.5:
         hardware, compile_ = with_options(random, "".join(texts), names)
