@@ -49,6 +49,7 @@ def main() -> None:
 
 def measured(name: str, layers: int, hardware: str) -> list[tuple[str, ...]]:
     """Return ops, time, kernels and launches of the graphs of a step of training."""
+    torch.compiler.reset()
     make, shape = MODELS[name]
     torch.manual_seed(0)  # pyright: ignore[reportUnknownMemberType]
     model, found = make(layers), list[tuple[str, ...]]()
