@@ -25,7 +25,7 @@ results are not stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -47,6 +47,9 @@ from comet.passes.schedule.fuse.gpu.kernel_graph import KernelGraph, Parts
 
 EAGER = 1.2
 """How far bounds may be above the gain of a merge that is made eagerly."""
+
+PRICE = 2
+"""The number of the last estimate of a merge; 0 and 1 are bounds."""
 
 
 class Prices(Protocol):
@@ -115,6 +118,20 @@ def _first_graph(
     return graph
 
 
+@dataclass(frozen=True, order=True)
+class _Merge:
+    """A possible merge of two kernels; the heap has the largest gain first."""
+
+    loss: float
+    """Minus the gain times `eagerness`, or minus an upper bound before it is priced."""
+    number: int
+    """The order of insertion, which decides between equal gains."""
+    known: int
+    """The number of the estimate, see PRICE; -1 if there is none yet."""
+    one: Group = field(compare=False)
+    other: Group = field(compare=False)
+
+
 def _merge_by_gain(
     graph: KernelGraph,
     prices: Prices,
@@ -128,44 +145,63 @@ def _merge_by_gain(
     Gains count `eagerness` times as much as bounds. If some kernels are `changed`, only
     merges with these are new. The two of `apart` are not merged with each other.
     """
-    number, pending = count(), list[_Merge]()
-    estimates = (prices.roughly, prices.least, prices.seconds)
-
-    def propose(one: Group, other: Group) -> None:
-        if {one, other} != set(apart):
-            estimate(_Merge(0.0, next(number), -1, one, other))
-
-    def estimate(merge: _Merge) -> None:
-        """Put a merge back with its next, closer estimate."""
-        merged = graph.merged(merge.one, merge.other)
-        before = sum(seconds(each) for each in (merge.one, merge.other))
-        known = merge.known + 1
-        after = estimates[known](merged, graph.outputs_of(merged))
-        loss = after - before if isfinite(after) else inf
-        if known + 1 == len(estimates):
-            loss *= eagerness
-        heappush(pending, _Merge(loss, merge.number, known, merge.one, merge.other))
-
-    def seconds(group: Group) -> float:
-        return prices.seconds(group, graph.outputs_of(group))
-
+    merges = _Merges(graph, prices, eagerness, set(apart))
     if changed is None:
         for group in graph.kernels():
-            for other in graph.neighbours(group, later=True):
-                propose(group, other)
+            merges.propose(group, graph.neighbours(group, later=True))
     for group in changed or ():
-        for other in graph.neighbours(group):
-            propose(group, other)
-    while pending and pending[0].loss < 0:
-        best = heappop(pending)
-        if not graph.can_merge(best.one, best.other):
-            continue
-        if best.known + 1 < len(estimates):
-            estimate(best)
-            continue
+        merges.propose(group, graph.neighbours(group))
+    while (best := merges.next()) is not None:
         merged = graph.merge(best.one, best.other)
-        for other in graph.neighbours(merged):
-            propose(merged, other)
+        merges.propose(merged, graph.neighbours(merged))
+
+
+@dataclass
+class _Merges:
+    """The possible merges of a graph of kernels, that of the largest gain first."""
+
+    graph: KernelGraph
+    prices: Prices
+    eagerness: float
+    """How much more than a bound the gain of a merge counts."""
+    apart: AbstractSet[Group]
+    """Two kernels that are not merged with each other, or none."""
+    pending: list[_Merge] = field(default_factory=list[_Merge])
+    """A heap."""
+    number: Iterator[int] = field(default_factory=count)
+
+    def propose(self, group: Group, others: Iterable[Group]) -> None:
+        """Add the merges of a kernel with others, each with its first estimate."""
+        for other in others:
+            if {group, other} != self.apart:
+                self._estimate(_Merge(0.0, next(self.number), -1, group, other))
+
+    def next(self) -> _Merge | None:
+        """Take the merge with the largest gain, None if none saves time."""
+        while self.pending and self.pending[0].loss < 0:
+            best = heappop(self.pending)
+            if not self.graph.can_merge(best.one, best.other):
+                continue
+            if best.known == PRICE:
+                return best
+            self._estimate(best)
+        return None
+
+    def _estimate(self, merge: _Merge) -> None:
+        """Put a merge back with its next, closer estimate; the last is its price."""
+        prices, known = self.prices, merge.known + 1
+        estimates = (prices.roughly, prices.least, prices.seconds)
+        merged = self.graph.merged(merge.one, merge.other)
+        before = sum(self._seconds(each) for each in (merge.one, merge.other))
+        after = estimates[known](merged, self.graph.outputs_of(merged))
+        loss = after - before if isfinite(after) else inf
+        if known == PRICE:
+            loss *= self.eagerness
+        again = _Merge(loss, merge.number, known, merge.one, merge.other)
+        heappush(self.pending, again)
+
+    def _seconds(self, group: Group) -> float:
+        return self.prices.seconds(group, self.graph.outputs_of(group))
 
 
 def _undo_merges(graph: KernelGraph, prices: Prices) -> None:
@@ -219,17 +255,3 @@ def _move_epilogues(graph: KernelGraph, prices: Prices, eagerness: float) -> Non
             least = moved
         else:
             graph.restore(before)
-
-
-@dataclass(frozen=True, order=True)
-class _Merge:
-    """A possible merge of two kernels; the heap has the largest gain first."""
-
-    loss: float
-    """Minus the gain times `eagerness`, or minus an upper bound before it is priced."""
-    number: int
-    """The order of insertion, which decides between equal gains."""
-    known: int
-    """Which estimate this is, the last of which is the price."""
-    one: Group = field(compare=False)
-    other: Group = field(compare=False)
