@@ -195,7 +195,10 @@ def test_a_bad_projection_is_one_sentence(projection: str, message: str) -> None
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("- 1", "is a map of fields"), ("Hierarchy: 3", "is missing")],
+    [
+        ("- 1", "is a map of fields"),
+        ("Hierarchy: 3", "2 fields are missing: .ComputeTiles."),
+    ],
 )
 def test_a_bad_architecture_is_one_sentence(text: str, message: str) -> None:
     with pytest.raises(FileFormatError, match=message):
