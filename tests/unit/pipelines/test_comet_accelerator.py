@@ -323,6 +323,13 @@ def test_what_does_not_stream_has_one_form():
     assert STREAM not in mapping_of(module, "strategy=full").attributes
 
 
+def test_ops_that_use_a_value_are_sharded_alike():
+    """The scores have a shard of M for their maximum, and another for the rest."""
+    module = parse_module(graph_text("gemm_softmax", (128, 64, 256)))
+    with pytest.raises(PassFailedException, match="shard all ops that use it along"):
+        run_passes(module, f"{edge},comet-accelerator{{op=reduce dim=M}}")
+
+
 @pytest.mark.parametrize("stream", ["auto", "true", "false"])
 def test_causal_attention_needs_a_gpu(stream: str):
     module = parse_module(CAUSAL.text(CAUSAL.even))

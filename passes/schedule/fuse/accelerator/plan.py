@@ -175,14 +175,7 @@ def _check_ops(func: FuncOp) -> None:
                 f"tensors; {way}, or compile for a GPU",
             )
         if isinstance(op, RenameOp) and not follows_gather(op):
-            name = op.result.name_hint or "a value"
-            before, after = (", ".join(names_of(v)) for v in (op.input, op.result))
-            raise OpError(
-                op,
-                f"fuse: %{name} sees the dimensions {before} as {after}, and a tensor "
-                "of the COMET files has one name for each; run outline-mappings first, "
-                "as comet-accelerator does, or compile for a GPU",
-            )
+            raise OpError(op, _two_names(op))
         if isinstance(op, CastOp):
             _check_cast(op)
         if isinstance(op, CollectiveOp) and op.from_level is None:
@@ -191,6 +184,20 @@ def _check_ops(func: FuncOp) -> None:
             )
         if isinstance(op, AllGatherOp | GatherOp):
             _check_gather(op)
+
+
+def _two_names(op: RenameOp) -> str:
+    """Say that a value has two names of a dimension, and what then."""
+    name = op.result.name_hint or "a value"
+    before, after = (", ".join(names_of(v)) for v in (op.input, op.result))
+    way = "run outline-mappings first, as comet-accelerator does"
+    if any(isinstance(use.operation, CollectiveOp) for use in op.input.uses):
+        # place-collectives has named the shards that are exchanged apart.
+        way = "shard all ops that use it along the same axes"
+    return (
+        f"fuse: %{name} sees the dimensions {before} as {after}, and a tensor of the "
+        f"COMET files has one name for each; {way}, or compile for a GPU"
+    )
 
 
 def _check_cast(op: CastOp) -> None:
