@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
+from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
@@ -23,6 +25,7 @@ from comet.dialects.collective import (
 )
 from comet.dialects.compound.dims import ceil_div
 from comet.dialects.errors import OpError
+from comet.dialects.parents import enclosing
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.graph.decompose import DecomposePass
@@ -64,13 +67,23 @@ def distribute_over_ranks(
             and unsupported(tried) is None
         ]
         way_out = f"use {' or '.join(options)}" if options else "use one rank"
-        raise PassFailedException(
+        raise OpError(
+            _function_with(found, module),
             f"{NAME}: ranks that split {' and '.join(d for d, _ in sharded)} "
             f"need {found.name} of %{found.input.name_hint or 'a value'}, which "
             f"GPUs do not carry out; {way_out}, or say the shards of each op by "
-            "collective.shard"
+            "collective.shard",
         )
     yield from (DistributePass(dim, axes) for dim, axes in sharded)
+
+
+def _function_with(op: Operation, module: ModuleOp) -> FuncOp:
+    """Return the function of a module that has the name of the one around `op`."""
+    around = enclosing(op, FuncOp)
+    assert around is not None
+    named = SymbolTable.lookup_symbol(module, around.sym_name)
+    assert isinstance(named, FuncOp)
+    return named
 
 
 def check_groups(module: ModuleOp) -> None:

@@ -19,9 +19,11 @@ from semantics import (
 from triton_modules import compile_all, emitted, hardware, wrong
 from view_programs import reference
 from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.func import FuncOp
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.dialects.errors import op_of
 from comet.interpreter import run
 
 ALONG_AXES, AROUND = dict(programs()), dict(around())
@@ -105,8 +107,20 @@ def test_ranks_exchange_sums_of_their_rows(tmp_path: Path):
 
 
 def test_ranks_have_no_shards_of_what_ids_name():
-    with pytest.raises(PassFailedException, match=r"split V need collective\.scatter"):
-        emitted(AROUND["read_by_a_product"], f"{RANKS}{{ranks=2 dim=V}}")
+    """The error is about the function that would need them."""
+    value = tensor({"V": 9}, "f32")
+    other = f"""
+    func.func @other(%x: {value}) -> {value} {{
+      %y = compound.map exp %x : {value} -> {value}
+      func.return %y : {value}
+    }}"""
+    text = other + AROUND["read_by_a_product"]
+    message = r"split V need collective\.scatter"
+    with pytest.raises(PassFailedException, match=message) as found:
+        emitted(text, f"{RANKS}{{ranks=2 dim=V to=dataflow}}")
+    function = op_of(found.value)
+    assert isinstance(function, FuncOp)
+    assert function.sym_name.data == "main"
 
 
 def test_a_constant_is_not_scattered():
