@@ -61,9 +61,9 @@ def mean(
 
 LONGEST_SUM = 128
 """
-The longest axis of which each position is a sum of those before, by itself. On an H200
-an axis of 128 takes as long as a product with a triangle of ones, in which infinity
-would be NaN; a longer one is cut into blocks.
+The longest axis of which each position is a sum of those before, by itself. By the
+prices of an H200 an axis of 128 takes as long as a product with a triangle of ones, in
+which infinity would be NaN; a longer one is cut into blocks.
 """
 
 
