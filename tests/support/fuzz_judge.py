@@ -199,11 +199,11 @@ def _run(module: ModuleOp, folder: Path) -> Verdict | None:
 def _compiled(case: Case, path: Path) -> Verdict | None:
     """Compile the kernels of a module for their GPU, or have them read by Triton."""
     target = "gfx942" if "mi300x8" in case.passes else "sm_90"
-    told = fault(path, target, case.compiles)
-    may_spill = "spilled" in told and "factors=" in case.passes
-    if not told or may_spill:
+    reason = fault(path, target, case.compiles)
+    may_spill = "spilled" in reason and "factors=" in case.passes
+    if not reason or may_spill:
         return None
-    return Verdict("wrong", f"when compiled for {target}: {told}"[:LONGEST])
+    return Verdict("wrong", f"when compiled for {target}: {reason}"[:LONGEST])
 
 
 def _group_size(module: ModuleOp) -> int:

@@ -127,13 +127,13 @@ PROGRAM = Program(
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_kernel_that_only_the_interpreter_takes_is_found(whole: bool, tmp_path: Path):
     starts = {"right": "tl.full((), 0.0, dtype=tl.bfloat16)", "wrong": "0.0"}
-    told: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for name, start in starts.items():
         path = tmp_path / f"{name}.py"
         path.write_text(NUMBER_IN_A_LOOP.format(start=start))
-        told[name] = fault(path, "sm_90", whole)
-    assert told["right"] == ""
-    assert "Loop-carried variable most has initial type fp32" in told["wrong"]
+        reasons[name] = fault(path, "sm_90", whole)
+    assert reasons["right"] == ""
+    assert "Loop-carried variable most has initial type fp32" in reasons["wrong"]
 
 
 CANCELLED = """
