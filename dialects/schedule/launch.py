@@ -166,7 +166,7 @@ class LaunchAttr(ParametrizedAttribute):
         for name, number in powers.items():
             if not is_power_of_two(number):
                 raise VerifyException(
-                    f"{name} is a power of two, got {number}; {_powers_around(number)}"
+                    f"{name} is a power of two, got {number}; {powers_around(number)}"
                 )
 
     @classmethod
@@ -201,7 +201,7 @@ class LaunchAttr(ParametrizedAttribute):
             printer.print_string(", ".join(texts))
 
 
-def _powers_around(number: int) -> str:
+def powers_around(number: int) -> str:
     """Return the advice to take the power of two below a number, or the one above."""
     if number < 1:
         return "take 1"

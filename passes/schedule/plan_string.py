@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.dialects.func import FuncOp
+from xdsl.utils.bitwise_casts import is_power_of_two
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound.dims import ALL_LAUNCH_NUMBERS, ceil_div
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp, TemporalOp
+from comet.dialects.schedule.launch import powers_around
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.schedule.node_names import (
     is_spread,
@@ -156,9 +158,11 @@ def _factor(
     dim = key.removeprefix(BLOCK)
     if key in node.factors or dim not in node.factors:
         return key, size
-    if size & (size - 1):
+    if not is_power_of_two(size):
         raise OpError(
-            node, f"tile: {key}={size} is no power of two, as the blocks of Triton are"
+            node,
+            f"tile: {key}={size} is no power of two, as the blocks of Triton are; "
+            f"{powers_around(size)}",
         )
     extent = node.outermost.extents.get(dim, node.extents[dim])
     for outer in _around(node):
