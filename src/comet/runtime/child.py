@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -152,7 +153,7 @@ def failure(module: str, error: Exception) -> str:
     )
 
 
-def as_text(facts: Facts) -> str:
+def as_text(facts: Mapping[str, object]) -> str:
     """Return the facts as a sentence, or the report of the error."""
     where = f"{facts['backend']}, seed {facts['seed']}"
     if facts.get("ranks", 1) != 1:
