@@ -47,11 +47,11 @@ class SharedFiles:
 
     def rendezvous(self, tensor: torch.Tensor, group: dist.ProcessGroup):
         """Return what tells where peers' bytes are, and meets them."""
-        own, size = dist.get_rank(group), tensor.numel()
+        own, size = dist.get_rank(), tensor.numel()
         dist.barrier(group)
         places = [
             tensor if rank == own else self._mapped(self._path(rank), size)
-            for rank in range(dist.get_world_size(group))
+            for rank in dist.get_process_group_ranks(group)
         ]
         return SimpleNamespace(
             buffer_ptrs=[place.data_ptr() for place in places],

@@ -57,9 +57,15 @@ def this_process(ranks: int) -> Process:
 
 
 class DistributedRank(Rank):
-    """The rank of this process; launches go to the current stream of its GPU."""
+    """
+    The rank of this process in a group, by default that of all processes.
 
-    def __init__(self, rank: int, memory: PeerMemory):
+    Launches go to the current stream of its GPU.
+    """
+
+    def __init__(
+        self, rank: int, memory: PeerMemory, group: dist.ProcessGroup | None = None
+    ):
         self.rank = rank
         self.world = memory.bases.numel()
         self.heap = Heap(memory.bytes)
@@ -67,6 +73,7 @@ class DistributedRank(Rank):
         self.device = str(memory.bytes.device)
         self.write_through = memory.write_through
         self._memory = memory
+        self._group = group
         self._compared = 0
         self._launcher = Launcher()
 
@@ -93,7 +100,7 @@ class DistributedRank(Rank):
     def _compare_heaps(self) -> None:
         local = torch.tensor([self.heap.log_hash()])
         hashes = [torch.zeros_like(local) for _ in range(self.world)]
-        dist.all_gather(hashes, local)
+        dist.all_gather(hashes, local, group=self._group)
         for rank, other in enumerate(hashes):
             if not torch.equal(local, other):
                 raise heaps_differ(self.rank, rank)

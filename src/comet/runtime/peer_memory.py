@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
+
+if TYPE_CHECKING:
+    from torch.distributed import ProcessGroup
 
 
 class PeerMemory(Protocol):
@@ -30,13 +33,15 @@ class TorchMemory:
 
     write_through = ""
 
-    def __init__(self, size: int, device: torch.device):
+    def __init__(
+        self, size: int, device: torch.device, group: ProcessGroup | None = None
+    ):
         import torch.distributed._symmetric_memory as symmetric
-        from torch.distributed import group
 
-        assert group.WORLD is not None
+        ranks = group or torch.distributed.group.WORLD
+        assert ranks is not None
         self.bytes = symmetric.empty(size, dtype=torch.uint8, device=device)
-        self._handle = symmetric.rendezvous(self.bytes, group.WORLD)
+        self._handle = symmetric.rendezvous(self.bytes, ranks)
         addresses = list(self._handle.buffer_ptrs)
         self.bases = torch.tensor(addresses, dtype=torch.int64, device=device)
 
@@ -46,7 +51,11 @@ class TorchMemory:
 
 
 class IrisMemory:
-    """One allocation in Iris' heap, whose table of addresses is used."""
+    """
+    One allocation in Iris' heap, whose table of addresses is used.
+
+    The heap is always that of all processes.
+    """
 
     write_through = ".wt"
     ROOM = 1 << 20
@@ -73,10 +82,15 @@ def _iris():
     return iris
 
 
-def peer_memory(size: int, device: torch.device) -> PeerMemory:
+def peer_memory(
+    size: int, device: torch.device, group: ProcessGroup | None = None
+) -> PeerMemory:
     """
-    Return memory of the GPU's vendor; all ranks call this together.
+    Return memory of the GPU's vendor; the ranks of a group call this together.
 
-    Raises `ValueError` if the vendor's library is not installed.
+    By default these are all processes; on AMD GPUs there are no other groups. Raises
+    `ValueError` if the vendor's library is not installed.
     """
-    return IrisMemory(size) if torch.version.hip else TorchMemory(size, device)
+    if torch.version.hip:
+        return IrisMemory(size)
+    return TorchMemory(size, device, group)
