@@ -2,7 +2,8 @@
 Models that are spread over ranks, as programs and by `torch.compile`: a script.
 
 It prints, in JSON, the programs of `comet.from_torch` for a group of 4 ranks and their
-errors, what it refuses, and what a model computes on 2 processes.
+errors, what it refuses, and what models compute on 4 processes: two replicas of the
+data by two shards of tensors.
 The argument is 1 for all that these may be asked for, or 0.
 """
 
@@ -14,14 +15,18 @@ import json
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
+from unittest.mock import patch
 
 import numpy as np
 import torch
+import torch.distributed._symmetric_memory as symmetric
+from distributed_ranks import SharedFiles
 from torch import Tensor, distributed, nn
 from torch.distributed import _functional_collectives as funcol
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
@@ -34,22 +39,27 @@ from torch.distributed.tensor.parallel import (
     loss_parallel,
     parallelize_module,
 )
-from torch.multiprocessing.spawn import spawn
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.multiprocessing.spawn import start_processes
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 import comet
+from comet import pytorch
 from comet.dialects.compound.dims import extents_of
 from comet.interpreter import run
-from comet.pytorch.backend import SlowPathWarning
+from comet.pytorch.backend import Options, SlowPathWarning, with_kernels
+from comet.runtime.program import RankProgram
 
 RANKS = 4
 ASKED = {"pipeline_of_ranks": "triton-distributed{ranks=2}"}
 TIMEOUT = timedelta(seconds=90)
-"""How long a process waits for the other one."""
+"""How long a process waits for others."""
 LIMIT = 120
 """Seconds until a try that has not ended prints its stacks and ends the process."""
+IMPORTED = ["torch._dynamo", "comet.pytorch.backend", "comet.runtime.processes"]
+"""What the processes share."""
 ONE_GPU, GPUS = (f"samples/hardware/h200x{count}.yaml" for count in (1, 8))
 
 
@@ -395,6 +405,23 @@ def refused(mesh: DeviceMesh) -> dict[str, str]:
     return found
 
 
+def left_to_torch() -> list[str]:
+    """Return the kinds of two reductions in torch, in their order beside kernels."""
+    group = world()
+
+    def function(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        first = funcol.all_reduce(x.sin(), "sum", group)
+        return first, funcol.all_reduce(y, "max", group).cos()
+
+    graph = make_fx(function, tracing_mode="fake")(torch.ones(4), torch.ones(4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SlowPathWarning)
+        fused = with_kernels(graph, Options(ONE_GPU))
+    reduce = torch.ops._c10d_functional.all_reduce.default
+    found = fused.graph.find_nodes(op="call_function", target=reduce)
+    return [cast("str", node.args[1]) for node in found]
+
+
 def alone(mesh: DeviceMesh) -> dict[str, str]:
     """Return programs without collectives: of shards, and of one GPU."""
     x = distribute_tensor(torch.randn(8, 4), mesh, [Shard(1)])
@@ -405,79 +432,114 @@ def alone(mesh: DeviceMesh) -> dict[str, str]:
 
 
 def step(model: nn.Module, run: Callable[[Tensor], Tensor], x: Tensor) -> list[Tensor]:
-    """Return this rank's result, and the whole gradients."""
+    """Return this rank's result, and the gradients of its parameters."""
     model.zero_grad(set_to_none=True)
     y = run(x)
     y.square().sum().backward()
-    gradients = (cast("Tensor", each.grad) for each in model.parameters())
-    return [
-        y,
-        *(g.full_tensor() if isinstance(g, DTensor) else g for g in gradients),
-    ]
+    return [y, *(cast("Tensor", each.grad) for each in model.parameters())]
 
 
-def learned(hardware: str, along_sequence: bool, passes: str | None) -> float:
+def learned(
+    plane: DeviceMesh, hardware: str, along_sequence: bool, passes: str | None
+) -> float:
     """Return the largest error of results and gradients of a model in three steps."""
     torch.manual_seed(0)
     whole, spread = Gated(), Gated()
     spread.load_state_dict(whole.state_dict())
-    mesh = init_device_mesh("cpu", (2,))
-    parallelize_module(spread, mesh, plan(spread, along_sequence))
+    parallelize_module(spread, plane["tensor"], plan(spread, along_sequence))
     options: dict[str, str | int | bool | Callable[..., object]]
     options = {"hardware": hardware}
     if passes is not None:
         options["pipeline_of_ranks"] = passes
     compiled = torch.compile(spread, backend="comet", options=options, dynamic=False)
-    first = 2 * distributed.get_rank()
-    rows = slice(first, first + 2) if along_sequence else slice(4)
+    replica, shard = plane.get_coordinate() or ()
+    own = slice(3 * replica, 3 * replica + 3)
+    rows = slice(2 * shard, 2 * shard + 2) if along_sequence else slice(4)
     errors: list[float] = []
     for _ in range(3):
-        x = torch.randn(3, 4, 16)
-        found, wanted = step(spread, compiled, x[:, rows]), step(whole, whole, x)
-        wanted[0] = wanted[0][:, rows]
+        x = torch.randn(6, 4, 16)
+        y, *gradients = step(spread, compiled, x[own, rows])
+        wanted = step(whole, whole, x)
+        wanted[0] = wanted[0][own, rows]
+        found = [y, *(summed(each, plane) for each in gradients)]
         pairs = zip(found, wanted, strict=True)
         errors += [((a - b).abs().max() / b.abs().max()).item() for a, b in pairs]
     return max(errors)
 
 
+def summed(gradient: Tensor, plane: DeviceMesh) -> Tensor:
+    """Return the sum over the replicas of a gradient that is spread over a tensor."""
+    whole = gradient.full_tensor() if isinstance(gradient, DTensor) else gradient
+    distributed.all_reduce(whole, group=plane.get_group("data"))
+    return whole
+
+
 def reduced(
-    group: distributed.ProcessGroup, kind: str = "sum", factor: int = 1
+    *groups: distributed.ProcessGroup,
+    kind: str = "sum",
+    factor: int = 1,
+    lengths: Sequence[int] = (4,),
 ) -> float:
-    """Return the error of a reduction of all ranks, compiled."""
+    """Return the error of reductions over groups, one after the other, compiled."""
 
     def total(x: Tensor) -> Tensor:
-        return funcol.all_reduce(x.exp() * factor, kind, group) + 1
+        for group in groups:
+            x = funcol.all_reduce(x.exp() * factor, kind, group).log() + 1
+        return x
 
     compiled = torch.compile(
         total, backend="comet", options=dict(hardware=GPUS, **ASKED), dynamic=False
     )
-    x = torch.ones(4)
-    return (compiled(x) - total(x)).abs().max().item()
+    given = [torch.ones(length) + distributed.get_rank() for length in lengths]
+    return max((compiled(x) - total(x)).abs().max().item() for x in given)
+
+
+def with_memory_of_gpus(folder: str, attempt: Callable[[], float]) -> float:
+    """Return a result with the memory of GPUs, for which files stand in."""
+    files = SharedFiles(Path(folder))
+
+    def call(program: RankProgram, size: int, group: distributed.ProcessGroup):
+        return pytorch.processes._on_gpu(program, size, torch.device("cpu"), group)
+
+    with (
+        patch.object(symmetric, "empty", files.empty),
+        patch.object(symmetric, "rendezvous", files.rendezvous),
+        patch.object(pytorch.processes, "_interpreted", call),
+    ):
+        return attempt()
 
 
 def process(rank: int, folder: str, every: bool) -> None:
-    """Compare compiled models on one of 2 processes with those on one, in a file."""
-    # It ends so if the other process fails first.
+    """Compare compiled models on one of 4 processes with those on one, in a file."""
+    # It ends so if another process fails first.
     faulthandler.register(signal.SIGTERM, chain=True)
     store = f"file://{folder}/store"
     distributed.init_process_group(
-        "gloo", store, rank=rank, world_size=2, timeout=TIMEOUT
+        "gloo", store, rank=rank, world_size=4, timeout=TIMEOUT
     )
-    other = distributed.new_group([0, 1], timeout=TIMEOUT)
-    assert isinstance(other, distributed.ProcessGroup)
+    plane = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
+    data, tensor = plane.get_all_groups()
+    replica, shard = plane.get_coordinate() or ()
     pushing, fused = (
         f"triton-distributed{{ranks=2 pattern={name}}}" for name in ("push", "fused")
     )
     tries: dict[str, Callable[[], float]] = {
-        "tensor": lambda: learned(GPUS, False, pushing),
-        "not asked for": lambda: learned(ONE_GPU, False, None),
+        "tensor": lambda: learned(plane, GPUS, False, pushing),
+        "not asked for": lambda: learned(plane, ONE_GPU, False, None),
+        "two groups": lambda: reduced(data, tensor, tensor),
+        "another shape of one replica": lambda: reduced(
+            tensor, lengths=(4, 6)[: replica + 1]
+        ),
+        "memory of GPUs": lambda: with_memory_of_gpus(
+            folder, lambda: reduced(tensor, lengths=(3,))
+        ),
     }
     more: dict[str, Callable[[], float]] = {
-        "sequence": lambda: learned(GPUS, True, fused),
-        "one GPU": lambda: learned(ONE_GPU, False, pushing),
-        "another group": lambda: reduced(other),
-        "reduction": lambda: reduced(world(), "product"),
-        "different graphs": lambda: reduced(world(), factor=rank + 2),
+        "sequence": lambda: learned(plane, GPUS, True, fused),
+        "one GPU": lambda: learned(plane, ONE_GPU, False, pushing),
+        "larger group": lambda: reduced(world()),
+        "reduction": lambda: reduced(tensor, kind="product"),
+        "different graphs": lambda: reduced(tensor, factor=2 + shard * replica),
     }
     if every:
         tries |= more
@@ -494,10 +556,11 @@ def process(rank: int, folder: str, every: bool) -> None:
 
 
 def processes(every: bool) -> list[dict[str, tuple[float, list[str]]]]:
-    """Return error and warnings of each model on each of 2 processes."""
+    """Return error and warnings of each model on each of 4 processes."""
+    get_context("forkserver").set_forkserver_preload(IMPORTED)
     with TemporaryDirectory() as folder:
-        spawn(process, (folder, every), nprocs=2)
-        return [json.loads(Path(folder, name).read_text()) for name in "01"]
+        start_processes(process, (folder, every), nprocs=4, start_method="forkserver")
+        return [json.loads(Path(folder, name).read_text()) for name in "0123"]
 
 
 def main() -> None:
@@ -508,6 +571,7 @@ def main() -> None:
         "programs": models(mesh) | functions() | dtensors(mesh),
         "refused": refused(mesh),
         "alone": alone(mesh),
+        "left to torch": left_to_torch(),
     }
     distributed.destroy_process_group()
     json.dump({**found, "processes": processes(sys.argv[1] == "1")}, sys.stdout)

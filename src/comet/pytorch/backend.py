@@ -5,10 +5,12 @@ from __future__ import annotations
 import operator
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
+from itertools import pairwise
 from os import environ
 from typing import cast
 
@@ -24,7 +26,7 @@ from xdsl.utils.exceptions import VerifyException
 from comet.api.loading import interpret_without_gpu, loaded
 from comet.api.program import printed
 from comet.pytorch import processes
-from comet.pytorch.collectives import WAIT, group_of, is_collective
+from comet.pytorch.collectives import WAIT, chains, group_of, is_collective
 from comet.pytorch.decompositions import decompositions
 from comet.pytorch.importer import (
     Imported,
@@ -32,7 +34,7 @@ from comet.pytorch.importer import (
     meta_of,
     refusal,
 )
-from comet.pytorch.program_cache import emitted
+from comet.pytorch.program_cache import emitted, ranks_of
 from comet.pytorch.rules import op_name
 from comet.pytorch.torch_ops import whole_attention
 from comet.pytorch.tracer import UnsupportedError
@@ -50,6 +52,9 @@ REDUCE_OVERHEAD = "reduce-overhead"
 
 NOT_ASKED = "the option pipeline_of_ranks does not say how they are compiled"
 """Why collectives run in torch by default."""
+
+AFTER = "after"
+"""The keyword of a collective for the one that torch begins before it."""
 
 Function = Callable[..., object]
 
@@ -137,28 +142,35 @@ def _options(given: Mapping[str, object]) -> Options:
 class _Support(OperatorSupportBase):
     """The nodes that have a translation, and why others have none."""
 
-    def __init__(self, device: torch.device, obstacle: str | None) -> None:
-        """Refuse collectives if there is an obstacle."""
+    def __init__(self, device: torch.device, obstacles: Mapping[str, str]) -> None:
+        """Refuse the collectives of groups to which there is an obstacle."""
         self._device = device
-        self._obstacle = obstacle
+        self._obstacles = obstacles
+        self._known: dict[fx.Node, bool] = {}
         self.reasons: dict[str, str] = {}
 
     def is_node_supported(
         self, submodules: Mapping[str, torch.nn.Module], node: fx.Node
     ) -> bool:
+        return self.has(node)
+
+    def has(self, node: fx.Node) -> bool:
+        """Return whether a node has a translation, as it was when first asked for."""
+        if node not in self._known:
+            self._known[node] = self._is_translated(node)
+        return self._known[node]
+
+    def _is_translated(self, node: fx.Node) -> bool:
         if node.op != "call_function":
             return False
         if node.target is operator.getitem:
-            return self.is_node_supported(submodules, cast(fx.Node, node.args[0]))
+            return self.has(cast(fx.Node, node.args[0]))
         if any(tensor.device != self._device for tensor in meta_of(node)):
             return False  # Numbers that a program on the host computes.
-        reason = self._obstacle if is_collective(node) else None
-        reason = reason or refusal(node)
+        reason = self._obstacles.get(group_of(node) or "") or refusal(node)
         if op_name(node) == WAIT and not reason:
             begun = cast(fx.Node, node.args[0])
-            if not is_collective(begun) or not self.is_node_supported(
-                submodules, begun
-            ):
+            if not is_collective(begun) or not self.has(begun):
                 reason = "it waits for what torch has begun"
         if reason is None:
             return True
@@ -203,20 +215,23 @@ def with_kernels(graph: fx.GraphModule, options: Options) -> fx.GraphModule:
     """
     Return a graph of ATen ops whose largest translatable parts are regions.
 
-    Those with collectives are programs of ranks, if `options` say how these are
-    compiled; if one does not compile, collectives are between regions. Warns, or raises
-    CometError if `options.strict`, of what runs in torch.
+    Those with collectives are programs of the ranks of one group, if `options` say how
+    these are compiled. Other collectives are between regions, and all are if such a
+    program does not compile. Warns, or raises CometError if `options.strict`, of what
+    runs in torch.
     """
-    obstacle: str | None = NOT_ASKED
-    if options.pipeline_of_ranks is not None:
-        obstacle = processes.obstacle(graph.graph)
-    if obstacle is None and any(map(is_collective, graph.graph.nodes)):
+    groups = chains(graph.graph)
+    obstacles = dict.fromkeys(groups, NOT_ASKED)
+    if groups and options.pipeline_of_ranks is not None:
+        ranks = ranks_of(options.pipeline_of_ranks)
+        obstacles = processes.obstacles(graph.graph, ranks)
+    if len(obstacles) < len(groups):
         try:
             copy = fx.GraphModule(graph, deepcopy(graph.graph))
-            return _partitioned(copy, options, None)
+            return _partitioned(copy, options, obstacles)
         except _NotOfRanksError as error:
-            obstacle = str(error)
-    return _partitioned(graph, options, obstacle)
+            obstacles = dict.fromkeys(groups, str(error)) | obstacles
+    return _partitioned(graph, options, obstacles)
 
 
 class _NotOfRanksError(Exception):
@@ -224,15 +239,19 @@ class _NotOfRanksError(Exception):
 
 
 def _partitioned(
-    graph: fx.GraphModule, options: Options, obstacle: str | None
+    graph: fx.GraphModule, options: Options, obstacles: Mapping[str, str]
 ) -> fx.GraphModule:
-    """Return a graph with regions, which have collectives unless `obstacle` says no."""
+    """
+    Return a graph with regions, which have the collectives of the group that
+    `obstacles` lacks.
+    """
     device = _device_of(graph)
-    support = _Support(device, obstacle)
-    partitioner = CapabilityBasedPartitioner(
-        graph, support, allows_single_node_partition=True
-    )
-    fused = partitioner.fuse_partitions(partitioner.propose_partitions())
+    support = _Support(device, obstacles)
+    with _in_order(graph, support):
+        partitioner = CapabilityBasedPartitioner(
+            graph, support, allows_single_node_partition=True
+        )
+        fused = partitioner.fuse_partitions(partitioner.propose_partitions())
     for name, part in list(fused.named_children()):
         # A part without inputs makes constants, and torch knows on which device.
         if isinstance(part, fx.GraphModule) and part.graph.find_nodes(op="placeholder"):
@@ -240,6 +259,27 @@ def _partitioned(
     for message in _by_reason(support.reasons):
         _slow(message, options)
     return fused
+
+
+@contextmanager
+def _in_order(graph: fx.GraphModule, support: _Support) -> Generator[None]:
+    """
+    Let no part be such that the collectives which torch begins change their order.
+
+    Other processes may have other parts, but must begin them in the same order. So each
+    one is an operand of the next one until the parts are known.
+    """
+    begun = [
+        node
+        for node in graph.graph.nodes
+        if is_collective(node) and op_name(node) != WAIT and not support.has(node)
+    ]
+    for before, node in pairwise(begun):
+        node.kwargs = {**node.kwargs, AFTER: before}
+    yield
+    for node in graph.graph.nodes:
+        node.kwargs = {key: node.kwargs[key] for key in node.kwargs if key != AFTER}
+    graph.recompile()
 
 
 def _by_reason(reasons: Mapping[str, str]) -> Iterator[str]:
@@ -263,14 +303,17 @@ def _region(
     part: fx.GraphModule, device: torch.device, options: Options
 ) -> torch.nn.Module:
     """Return a compiled part, or the part itself if it does not compile."""
-    of_ranks = any(map(group_of, part.graph.nodes))
+    group = next(filter(None, map(group_of, part.graph.nodes)), None)
     try:
         source = imported(part.graph, "graph")
         text = printed(source.module)
-        load = _loaded_for_ranks if of_ranks else _loaded
-        function = load(text, options, device) if source.computes else None
+        function = None
+        if source.computes and group is None:
+            function = _loaded(text, options, device)
+        elif source.computes:
+            function = _loaded_for_ranks(text, options, device, group)
     except (CometError, UnsupportedError, VerifyException) as error:
-        if of_ranks:
+        if group is not None:
             raise _NotOfRanksError(
                 f"their program does not compile: {error}"
             ) from error
@@ -295,13 +338,21 @@ def _loaded(text: str, options: Options, device: torch.device) -> Function:
 
 
 @cache
-def _loaded_for_ranks(text: str, options: Options, device: torch.device) -> Function:
-    """Return what this process does in a program of ranks; the first one compiles."""
+def _loaded_for_ranks(
+    text: str, options: Options, device: torch.device, name: str
+) -> Function:
+    """
+    Return what this process does in a program of the ranks of the group `name`.
+
+    The first of these compiles.
+    """
     assert options.pipeline_of_ranks is not None  # Or parts have no collectives.
     how = options.hardware, options.pipeline_of_ranks, options.cache
-    graph = options.cuda_graphs
-    module = processes.from_first_rank(lambda: emitted(text, *how, graph=graph))
-    return processes.rank_function(cast(RankProgram, loaded(module).PROGRAM), device)
+    make = partial(emitted, text, *how, graph=options.cuda_graphs)
+    group = processes.named(name)
+    module = processes.from_first_rank(make, group)
+    program = cast(RankProgram, loaded(module).PROGRAM)
+    return processes.rank_function(program, device, group)
 
 
 def _slow(message: str, options: Options) -> None:

@@ -94,11 +94,36 @@ def join(t: Tracer, group: str) -> int:
 
 
 def group_of(node: fx.Node) -> str | None:
-    """Return the name of the group of a collective; None for other nodes."""
+    """
+    Return the name of the group of a collective, or of the one that a node waits for.
+
+    None for other nodes.
+    """
     if not is_collective(node) or not node.args:
         return None
     last = node.args[-1]
+    if isinstance(last, fx.Node):
+        return group_of(last)
     return last if isinstance(last, str) else None
+
+
+def chains(graph: fx.Graph) -> dict[str, int]:
+    """
+    Return the groups of the collectives of a graph, in the order of the graph.
+
+    With each is the number of its collectives in the longest chain of them, in which
+    each one needs the result of the one before.
+    """
+    longest: dict[str, dict[fx.Node, int]] = {}
+    for node in graph.nodes:
+        own = group_of(node)
+        if own is not None:
+            longest.setdefault(own, {})
+        for group, until in longest.items():
+            before = (until.get(each, 0) for each in node.all_input_nodes)
+            is_next = group == own and op_name(node) != WAIT
+            until[node] = max(before, default=0) + is_next
+    return {group: max(until.values()) for group, until in longest.items()}
 
 
 def is_collective(node: fx.Node) -> bool:

@@ -1,7 +1,8 @@
 """
-Compiled programs of ranks inside of models: each process of the default group is one.
+Compiled programs of ranks inside of models: each process of a group is one.
 
-All processes compile the same graphs in the same order, and run them so.
+The processes of the group compile the same graphs in the same order, and run them so.
+They wait for no other process.
 """
 
 # torch has types for only half of its functions for distributed programs.
@@ -21,8 +22,10 @@ import torch
 from torch import Tensor, distributed, fx
 from torch._dispatch.python import no_python_dispatcher
 from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.distributed import ProcessGroup
+from torch.distributed import distributed_c10d as c10d
 
-from comet.pytorch.collectives import group_of
+from comet.pytorch.collectives import chains, group_of
 from comet.pytorch.importer import meta_of
 from comet.runtime.check import as_tuple
 from comet.runtime.check_ranks import heap_bytes
@@ -46,50 +49,104 @@ def _untraced() -> Generator[None]:
         yield
 
 
+def named(name: str) -> ProcessGroup:
+    """Return the group of this process that graphs call `name`."""
+    return c10d._resolve_process_group(c10d.GroupName(name))  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
+
+
 @_untraced()
-def obstacle(graph: fx.Graph) -> str | None:
+def obstacles(graph: fx.Graph, ranks: int | None) -> dict[str, str]:
     """
-    Return why the collectives of a graph cannot be in a program of all ranks.
+    Return, by group, why its collectives cannot be in programs of its ranks.
 
-    None if they can, or if there are none. The processes compare their graphs.
+    Those of one group can, which the result lacks: of the groups with `ranks` processes
+    (None: any number) the one with the longest chain of collectives, as tensor parallel
+    layers are. Its processes compare their graphs.
     """
-    groups = {*filter(None, map(group_of, graph.nodes))}
-    if not groups:
-        return None
-    whole = distributed.group.WORLD
-    if whole is None or distributed.get_backend() == "fake":
+    lengths = chains(graph)
+    if not distributed.is_initialized():
+        return dict.fromkeys(lengths, "there are no processes of other ranks")
+    sizes = {name: named(name).size() for name in lengths}
+    found = {
+        name: f"their group, {_described(name)}, is not one of {ranks} ranks, which "
+        "pipeline_of_ranks is for"
+        for name, size in sizes.items()
+        if ranks not in (None, size)
+    }
+    possible = [name for name in lengths if name not in found]
+    if not possible:
+        return found
+    chosen = max(possible, key=lengths.__getitem__)
+    reason = _obstacle(graph, chosen)
+    if reason is not None:
+        return found | dict.fromkeys(possible, reason)
+    other = "their group, {}, is not that of the collectives in kernels, {}"
+    possible.remove(chosen)
+    return found | {
+        name: other.format(_described(name), _described(chosen)) for name in possible
+    }
+
+
+def _described(name: str) -> str:
+    """Return the ranks of a group, and the axis of a mesh if it is one."""
+    group = named(name)
+    ranks = ", ".join(map(str, distributed.get_process_group_ranks(group)))
+    axis = group.group_desc.removeprefix("mesh_")
+    return f"ranks {ranks}" + (f" ({axis})" if axis != group.group_desc else "")
+
+
+def _obstacle(graph: fx.Graph, name: str) -> str | None:
+    """Return why collectives of a group cannot be in a program; None if they can."""
+    group = named(name)
+    if distributed.get_backend(group) == "fake":
         return "there are no processes of other ranks"
-    if groups != {whole.group_name}:
-        return "their group is not that of all processes"
-    if torch.device("cpu") not in whole._device_types:
+    if torch.version.hip and group.size() < distributed.get_world_size():
+        return "their group is not that of all processes, whose memory Iris shares"
+    if torch.device("cpu") not in group._device_types:
         return "their group has no back end of the host, as cpu:gloo,cuda:nccl has"
-    return None if _same_everywhere(graph) else "processes have different graphs"
+    return None if _same_everywhere(graph, group) else "processes have different graphs"
 
 
-def _same_everywhere(graph: fx.Graph) -> bool:
-    """Return whether all processes have the same graph, each on its device."""
+def _same_everywhere(graph: fx.Graph, group: ProcessGroup) -> bool:
+    """Return whether the processes of a group have the same graph, on their devices."""
     tensors = (tensor for node in graph.nodes for tensor in meta_of(node))
     known = [(*tensor.shape, *tensor.stride(), tensor.dtype) for tensor in tensors]
-    text = re.sub(r"cuda:\d+", "cuda", f"{graph}{known}")
-    digests: list[object] = [None] * distributed.get_world_size()
-    distributed.all_gather_object(digests, sha256(text.encode()).hexdigest())
+    text = re.sub(r"cuda:\d+", "cuda", f"{_with_numbered_groups(graph)}{known}")
+    digests: list[object] = [None] * group.size()
+    digest = sha256(text.encode()).hexdigest()
+    distributed.all_gather_object(digests, digest, group=group)
     return len(set(digests)) == 1
 
 
-@_untraced()
-def from_first_rank(make: Callable[[], str]) -> str:
+def _with_numbered_groups(graph: fx.Graph) -> list[str]:
     """
-    Return what the first rank makes, on all of them.
+    Return the nodes of a graph, which have numbers for the names of groups.
+
+    Each process of a group is in other groups along the other axes of a mesh.
+    """
+    numbers = {name: number for number, name in enumerate(chains(graph))}
+    return [
+        f"{node.name} = {node.target}{node.args[:-1]} of group {numbers[name]}"
+        if (name := group_of(node)) is not None and name in node.args
+        else f"{node.format_node()}"
+        for node in graph.nodes
+    ]
+
+
+@_untraced()
+def from_first_rank(make: Callable[[], str], group: ProcessGroup) -> str:
+    """
+    Return what the first rank of a group makes, on all of them.
 
     Raises CometError on all if it does there.
     """
     found: list[object] = [None, None]
-    if distributed.get_rank() == 0:
+    if group.rank() == 0:
         try:
             found = [make(), None]
         except CometError as error:
             found = [None, str(error)]
-    distributed.broadcast_object_list(found)
+    distributed.broadcast_object_list(found, group=group, group_src=0)
     text, error = found
     if not isinstance(text, str):
         raise CometError(str(error))
@@ -97,17 +154,19 @@ def from_first_rank(make: Callable[[], str]) -> str:
 
 
 @_untraced()
-def rank_function(program: RankProgram, device: torch.device) -> RankFunction:
+def rank_function(
+    program: RankProgram, device: torch.device, group: ProcessGroup
+) -> RankFunction:
     """
-    Return what this rank does in a program; all processes call this together.
+    Return what this rank does in a program; the processes of `group` call this.
 
     Memory that ranks share is allocated once; results are new tensors in each call.
     """
     size = heap_bytes(program)
     call = (
-        _on_gpu(program, size, device)
+        _on_gpu(program, size, device, group)
         if device.type == "cuda"
-        else (_interpreted(program, size))
+        else _interpreted(program, size, group)
     )
 
     def function(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -119,23 +178,25 @@ def rank_function(program: RankProgram, device: torch.device) -> RankFunction:
 Call: TypeAlias = "Callable[..., Tensor | tuple[Tensor, ...]]"
 
 
-def _on_gpu(program: RankProgram, size: int, device: torch.device) -> Call:
+def _on_gpu(
+    program: RankProgram, size: int, device: torch.device, group: ProcessGroup
+) -> Call:
     """Allocate symmetric memory of GPUs, and return the plan of this rank."""
     from comet.runtime.distributed import DistributedRank
     from comet.runtime.peer_memory import peer_memory
 
-    rank = DistributedRank(distributed.get_rank(), peer_memory(size, device))
-    return program.plan(rank)
+    memory = peer_memory(size, device, group)
+    return program.plan(DistributedRank(group.rank(), memory, group))
 
 
-def _interpreted(program: RankProgram, size: int) -> Call:
+def _interpreted(program: RankProgram, size: int, group: ProcessGroup) -> Call:
     """Share memory with the processes of this machine, and return what a call runs."""
     from comet.runtime.processes import AttachedRank, shared_folder
 
-    rank, world = distributed.get_rank(), distributed.get_world_size()
-    folder = from_first_rank(lambda: str(shared_folder(world, size)))
+    rank, world = group.rank(), group.size()
+    folder = from_first_rank(lambda: str(shared_folder(world, size)), group)
     attached = AttachedRank(Path(folder), rank, world)
-    distributed.barrier()
+    distributed.barrier(group)
     if rank == 0:
         shutil.rmtree(folder)
     plan = attached.run(program.plan)

@@ -8,11 +8,25 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
+from xdsl.utils.arg_spec import parse_pipeline
+
 from comet.api.functions import compile
 from comet.api.versions import source_digest, versions
 from comet.passes.attach_hardware import AttachHardwarePass
 from comet.passes.pipeline import spelled
-from comet.tools.diagnostics import CometError
+from comet.tools.diagnostics import CometError, errors_as_sentences
+
+
+def ranks_of(pipeline: str) -> int | None:
+    """
+    Return the option `ranks` of a pipeline, an integer; None if it says no such number.
+
+    Raises CometError for a text that is no pipeline.
+    """
+    with errors_as_sentences():
+        passes = [*parse_pipeline(pipeline)]
+    values = (value for each in passes for value in each.parameters.get("ranks", ()))
+    return next((value for value in values if isinstance(value, int)), None)
 
 
 def emitted(

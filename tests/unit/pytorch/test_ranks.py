@@ -124,22 +124,38 @@ def test_without_collectives_only_shards_make_ranks(found: dict[str, Any]):
     assert "collective" not in one
 
 
+def test_collectives_in_torch_stay_in_order(found: dict[str, Any]):
+    assert found["left to torch"] == ["sum", "max"]
+
+
 WAIT = "_c10d_functional.wait_tensor"
 REDUCE = "_c10d_functional.all_reduce"
 REASONS = {
     "tensor": None,
     "not asked for": "the option pipeline_of_ranks does not say how they are compiled",
+    "two groups": "their group, ranks {data} (data), is not that of the collectives in "
+    "kernels, ranks {tensor} (tensor)",
+    "another shape of one replica": None,
+    "memory of GPUs": None,
     "sequence": None,
     "one GPU": "their program does not compile: <text>:3:3: error: triton-distributed: "
     "@graph is written for 2 ranks, and the hardware has 1; attach hardware with more",
-    "another group": "their group is not that of all processes",
+    "larger group": "their group, ranks 0, 1, 2, 3, is not one of 2 ranks, which "
+    "pipeline_of_ranks is for",
     "reduction": "the reduction 'product' of all ranks",
     "different graphs": "processes have different graphs",
 }
-"""Why collectives of compiled models run in torch; None: they do not."""
+"""
+Why collectives of compiled models run in torch; None: they do not.
+
+Each process is in a group with the other replica of its data, and in one with the
+process that has the other part of its tensors.
+"""
+GROUPS = {"data": ("0, 2", "1, 3") * 2, "tensor": ("0, 1",) * 2 + ("2, 3",) * 2}
+"""The ranks of the groups of each process."""
+FREQUENT = [*REASONS][:5]
 CASES = [
-    pytest.param(name, marks=() if name in ("tensor", "not asked for") else exhaustive)
-    for name in REASONS
+    pytest.param(name, marks=() if name in FREQUENT else exhaustive) for name in REASONS
 ]
 
 
@@ -147,16 +163,22 @@ CASES = [
 def test_compiled_models_exchange_in_kernels_or_say_why_not(
     name: str, found: dict[str, Any]
 ):
-    slow = [f"{WAIT}, {REDUCE} run in torch: {REASONS[name]}"]
-    if name == "reduction":
-        slow = [
-            f"{REDUCE} runs in torch: {REASONS[name]}",
-            f"{WAIT} runs in torch: it waits for what torch has begun",
-        ]
-    for process in found["processes"]:
+    for rank, process in enumerate(found["processes"]):
         error, warnings = process[name]
         assert error < 1e-5
-        assert sorted(warnings) == (slow if REASONS[name] else [])
+        assert sorted(warnings) == slow(name, rank)
+
+
+def slow(name: str, rank: int) -> list[str]:
+    """Return the warnings of a process."""
+    groups = {axis: ranks[rank] for axis, ranks in GROUPS.items()}
+    reason = (REASONS[name] or "").format(**groups)
+    if not reason or (name == "different graphs" and rank < 2):
+        return []
+    if name == "reduction":
+        waits = f"{WAIT} runs in torch: it waits for what torch has begun"
+        return [f"{REDUCE} runs in torch: {reason}", waits]
+    return [f"{REDUCE}, {WAIT} run in torch: {reason}"]
 
 
 EXCHANGES = """
@@ -170,9 +192,10 @@ from comet.pytorch.processes import from_first_rank
 faulthandler.dump_traceback_later(60, exit=True)
 store = distributed.HashStore()
 distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+group = distributed.group.WORLD
 with enable_python_dispatcher():
     for number in map(str, range(10_000)):
-        assert from_first_rank(lambda: number) == number
+        assert from_first_rank(lambda: number, group) == number
 """
 """
 What processes exchange while torch compiles. With torch's dispatcher in Python on, each
