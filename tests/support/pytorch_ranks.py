@@ -46,9 +46,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 import comet
-from comet import pytorch
 from comet.dialects.compound.dims import extents_of
 from comet.interpreter import run
+from comet.pytorch import processes
 from comet.pytorch.backend import Options, SlowPathWarning, with_kernels
 from comet.runtime.program import RankProgram
 
@@ -452,7 +452,7 @@ def learned(
     if passes is not None:
         options["pipeline_of_ranks"] = passes
     compiled = torch.compile(spread, backend="comet", options=options, dynamic=False)
-    replica, shard = plane.get_coordinate() or ()
+    replica, shard = map(plane.get_local_rank, ("data", "tensor"))
     own = slice(3 * replica, 3 * replica + 3)
     rows = slice(2 * shard, 2 * shard + 2) if along_sequence else slice(4)
     errors: list[float] = []
@@ -499,12 +499,12 @@ def with_memory_of_gpus(folder: str, attempt: Callable[[], float]) -> float:
     files = SharedFiles(Path(folder))
 
     def call(program: RankProgram, size: int, group: distributed.ProcessGroup):
-        return pytorch.processes._on_gpu(program, size, torch.device("cpu"), group)
+        return processes._on_gpu(program, size, torch.device("cpu"), group)
 
     with (
         patch.object(symmetric, "empty", files.empty),
         patch.object(symmetric, "rendezvous", files.rendezvous),
-        patch.object(pytorch.processes, "_interpreted", call),
+        patch.object(processes, "_interpreted", call),
     ):
         return attempt()
 
@@ -519,7 +519,7 @@ def process(rank: int, folder: str, every: bool) -> None:
     )
     plane = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
     data, tensor = plane.get_all_groups()
-    replica, shard = plane.get_coordinate() or ()
+    replica, shard = map(plane.get_local_rank, ("data", "tensor"))
     pushing, fused = (
         f"triton-distributed{{ranks=2 pattern={name}}}" for name in ("push", "fused")
     )
@@ -555,7 +555,7 @@ def process(rank: int, folder: str, every: bool) -> None:
     distributed.destroy_process_group()
 
 
-def processes(every: bool) -> list[dict[str, tuple[float, list[str]]]]:
+def on_processes(every: bool) -> list[dict[str, tuple[float, list[str]]]]:
     """Return error and warnings of each model on each of 4 processes."""
     get_context("forkserver").set_forkserver_preload(IMPORTED)
     with TemporaryDirectory() as folder:
@@ -574,7 +574,7 @@ def main() -> None:
         "left to torch": left_to_torch(),
     }
     distributed.destroy_process_group()
-    json.dump({**found, "processes": processes(sys.argv[1] == "1")}, sys.stdout)
+    json.dump({**found, "processes": on_processes(sys.argv[1] == "1")}, sys.stdout)
 
 
 if __name__ == "__main__":
