@@ -2,45 +2,33 @@
 Models that are spread over ranks, as programs and by `torch.compile`: a script.
 
 It prints, in JSON, the programs of `comet.from_torch` for a group of 4 ranks and their
-errors, what it refuses, and what models compute on 4 processes: two replicas of the
-data by two shards of tensors.
-The argument is 1 for all that these may be asked for, or 0.
+errors, what it refuses, and what models compute on 4 processes. The argument is 1 for
+all that these may be asked for, or 0.
 """
 
 # pyright: basic
 from __future__ import annotations
 
-import faulthandler
 import json
-import signal
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
-from multiprocessing import get_context
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from collections.abc import Callable, Mapping
 from typing import cast
-from unittest.mock import patch
 
 import numpy as np
 import torch
-import torch.distributed._symmetric_memory as symmetric
-from distributed_ranks import SharedFiles
+from spread_models import Attention, Block, Embedded, Gated, plan
+from spread_processes import ONE_GPU, on_processes
 from torch import Tensor, distributed, nn
 from torch.distributed import _functional_collectives as funcol
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
-    ParallelStyle,
-    RowwiseParallel,
-    SequenceParallel,
     loss_parallel,
     parallelize_module,
 )
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.multiprocessing.spawn import start_processes
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -48,100 +36,10 @@ from xdsl.dialects.func import FuncOp
 import comet
 from comet.dialects.compound.dims import extents_of
 from comet.interpreter import run
-from comet.pytorch import processes
 from comet.pytorch.backend import Options, SlowPathWarning, with_kernels
-from comet.runtime.program import RankProgram
+from comet.pytorch.groups import of_all_processes
 
 RANKS = 4
-ASKED = {"pipeline_of_ranks": "triton-distributed{ranks=2}"}
-TIMEOUT = timedelta(seconds=90)
-"""How long a process waits for others."""
-LIMIT = 120
-"""Seconds until a try that has not ended prints its stacks and ends the process."""
-IMPORTED = ["torch._dynamo", "comet.pytorch.backend", "comet.runtime.processes"]
-"""What the processes share."""
-ONE_GPU, GPUS = (f"samples/hardware/h200x{count}.yaml" for count in (1, 8))
-
-
-class Gated(nn.Module):
-    """A gated MLP."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gate, self.up = (nn.Linear(16, 32, bias=False) for _ in range(2))
-        self.down = nn.Linear(32, 16)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.down(nn.functional.silu(self.gate(x)) * self.up(x))
-
-
-class Attention(nn.Module):
-    """Attention with a head for each rank."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.query, self.key, self.value, self.out = (
-            nn.Linear(16, 16) for _ in range(4)
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        query, key, value = (
-            part(x).unflatten(-1, (-1, 4)).transpose(1, 2)
-            for part in (self.query, self.key, self.value)
-        )
-        attention = nn.functional.scaled_dot_product_attention
-        seen = attention(query, key, value, is_causal=True)
-        return self.out(seen.transpose(1, 2).flatten(2))
-
-
-class Block(nn.Module):
-    """Both, with norms and residuals."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.second = nn.LayerNorm(16), nn.RMSNorm(16)
-        self.attention, self.gated = Attention(), Gated()
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attention(self.first(x))
-        return x + self.gated(self.second(x))
-
-
-class Embedded(nn.Module):
-    """An MLP of the rows of a table."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.table, self.norm = nn.Embedding(24, 16), nn.RMSNorm(16)
-        self.gated = Gated()
-
-    def forward(self, ids: Tensor) -> Tensor:
-        x = self.table(ids)
-        return x + self.gated(self.norm(x))
-
-
-def plan(model: nn.Module, along_sequence: bool) -> dict[str, ParallelStyle]:
-    """Return how a model is spread: tensor parallel, or sequence parallel as well."""
-    tokens = Shard(1) if along_sequence else Replicate()
-    rows = RowwiseParallel(output_layouts=tokens)
-    columns = ColwiseParallel(input_layouts=tokens)
-    table = RowwiseParallel(input_layouts=Replicate(), output_layouts=tokens)
-    found: dict[str, ParallelStyle] = {}
-    for name, part in model.named_modules():
-        if isinstance(part, nn.Linear):
-            found[name] = rows if name.endswith(("down", "out")) else columns
-        elif isinstance(part, nn.Embedding):
-            found[name] = table
-        elif isinstance(part, (nn.LayerNorm, nn.RMSNorm)) and along_sequence:
-            found[name] = SequenceParallel(use_local_output=True)
-    return found
-
-
-def world() -> distributed.ProcessGroup:
-    """Return the group of all ranks."""
-    group = distributed.group.WORLD
-    assert group is not None
-    return group
 
 
 def whole_values(program: ModuleOp, tensors: list[Tensor]) -> list[np.ndarray]:
@@ -271,7 +169,7 @@ FUNCTIONS: Mapping[str, tuple[Callable[..., Tensor], Callable[[Tensor], Tensor]]
 
 def functions() -> dict[str, tuple[str, float]]:
     """Return program and error of each function."""
-    group, found = world(), dict[str, tuple[str, float]]()
+    group, found = of_all_processes(), dict[str, tuple[str, float]]()
     for name, (function, wanted) in FUNCTIONS.items():
         x = torch.randn(RANKS, 8, 12)
         program = comet.from_torch(lambda each: function(each, group), x[0])
@@ -331,6 +229,33 @@ def dtensors(mesh: DeviceMesh) -> dict[str, tuple[str, float]]:
     }
 
 
+def on_a_plane() -> dict[str, tuple[str, float]]:
+    """Return program and error of what is spread along one axis of a mesh of two."""
+    plane = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
+    whole, spread, x = Gated(), Gated(), torch.randn(8, 16)
+    spread.load_state_dict(whole.state_dict())
+    parallelize_module(spread, plane["tensor"], plan(spread, along_sequence=False))
+    gated = comet.from_torch(spread, x)
+    moved = comet.from_torch(
+        lambda x: x.redistribute(placements=[Replicate(), Shard(1)]).to_local().sin(),
+        distribute_tensor(x, plane, [Replicate(), Shard(0)]),
+    )
+    numbers = comet.from_torch(
+        lambda x: (
+            x.to_local() * (distributed.get_rank() + 10 * plane.get_local_rank(0))
+        ),
+        distribute_tensor(x, plane, [Shard(0), Replicate()]),
+    )
+    # This is process 1, so those of its axis are 1 and 3.
+    numbered = x.unflatten(0, (2, -1)) * torch.tensor([1, 13])[:, None, None]
+    given = [*whole.parameters(), x]
+    return {
+        "model along an axis": (str(gated), error(gated, "main", given, whole(x))),
+        "other part along an axis": (str(moved), error(moved, "main", [x], x.sin())),
+        "number along an axis": (str(numbers), error(numbers, "main", [x], numbered)),
+    }
+
+
 class Counting(nn.Module):
     """A model that changes a buffer."""
 
@@ -347,7 +272,7 @@ class Counting(nn.Module):
 
 def refused(mesh: DeviceMesh) -> dict[str, str]:
     """Return the messages of what cannot be translated."""
-    group, x = world(), torch.randn(8, 4)
+    group, x = of_all_processes(), torch.randn(8, 4)
     pair = distributed.new_group([0, 1])
     assert isinstance(pair, distributed.ProcessGroup)
     plane = init_device_mesh("cpu", (2, 2), mesh_dim_names=("a", "b"))
@@ -407,7 +332,7 @@ def refused(mesh: DeviceMesh) -> dict[str, str]:
 
 def left_to_torch() -> list[str]:
     """Return the kinds of two reductions in torch, in their order beside kernels."""
-    group = world()
+    group = of_all_processes()
 
     def function(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         first = funcol.all_reduce(x.sin(), "sum", group)
@@ -431,144 +356,12 @@ def alone(mesh: DeviceMesh) -> dict[str, str]:
     }
 
 
-def step(model: nn.Module, run: Callable[[Tensor], Tensor], x: Tensor) -> list[Tensor]:
-    """Return this rank's result, and the gradients of its parameters."""
-    model.zero_grad(set_to_none=True)
-    y = run(x)
-    y.square().sum().backward()
-    return [y, *(cast("Tensor", each.grad) for each in model.parameters())]
-
-
-def learned(
-    plane: DeviceMesh, hardware: str, along_sequence: bool, passes: str | None
-) -> float:
-    """Return the largest error of results and gradients of a model in three steps."""
-    torch.manual_seed(0)
-    whole, spread = Gated(), Gated()
-    spread.load_state_dict(whole.state_dict())
-    parallelize_module(spread, plane["tensor"], plan(spread, along_sequence))
-    options: dict[str, str | int | bool | Callable[..., object]]
-    options = {"hardware": hardware}
-    if passes is not None:
-        options["pipeline_of_ranks"] = passes
-    compiled = torch.compile(spread, backend="comet", options=options, dynamic=False)
-    replica, shard = map(plane.get_local_rank, ("data", "tensor"))
-    own = slice(3 * replica, 3 * replica + 3)
-    rows = slice(2 * shard, 2 * shard + 2) if along_sequence else slice(4)
-    errors: list[float] = []
-    for _ in range(3):
-        x = torch.randn(6, 4, 16)
-        y, *gradients = step(spread, compiled, x[own, rows])
-        wanted = step(whole, whole, x)
-        wanted[0] = wanted[0][own, rows]
-        found = [y, *(summed(each, plane) for each in gradients)]
-        pairs = zip(found, wanted, strict=True)
-        errors += [((a - b).abs().max() / b.abs().max()).item() for a, b in pairs]
-    return max(errors)
-
-
-def summed(gradient: Tensor, plane: DeviceMesh) -> Tensor:
-    """Return the sum over the replicas of a gradient that is spread over a tensor."""
-    whole = gradient.full_tensor() if isinstance(gradient, DTensor) else gradient
-    distributed.all_reduce(whole, group=plane.get_group("data"))
-    return whole
-
-
-def reduced(
-    *groups: distributed.ProcessGroup,
-    kind: str = "sum",
-    factor: int = 1,
-    lengths: Sequence[int] = (4,),
-) -> float:
-    """Return the error of reductions over groups, one after the other, compiled."""
-
-    def total(x: Tensor) -> Tensor:
-        for group in groups:
-            x = funcol.all_reduce(x.exp() * factor, kind, group).log() + 1
-        return x
-
-    compiled = torch.compile(
-        total, backend="comet", options=dict(hardware=GPUS, **ASKED), dynamic=False
-    )
-    given = [torch.ones(length) + distributed.get_rank() for length in lengths]
-    return max((compiled(x) - total(x)).abs().max().item() for x in given)
-
-
-def with_memory_of_gpus(folder: str, attempt: Callable[[], float]) -> float:
-    """Return a result with the memory of GPUs, for which files stand in."""
-    files = SharedFiles(Path(folder))
-
-    def call(program: RankProgram, size: int, group: distributed.ProcessGroup):
-        return processes._on_gpu(program, size, torch.device("cpu"), group)
-
-    with (
-        patch.object(symmetric, "empty", files.empty),
-        patch.object(symmetric, "rendezvous", files.rendezvous),
-        patch.object(processes, "_interpreted", call),
-    ):
-        return attempt()
-
-
-def process(rank: int, folder: str, every: bool) -> None:
-    """Compare compiled models on one of 4 processes with those on one, in a file."""
-    # It ends so if another process fails first.
-    faulthandler.register(signal.SIGTERM, chain=True)
-    store = f"file://{folder}/store"
-    distributed.init_process_group(
-        "gloo", store, rank=rank, world_size=4, timeout=TIMEOUT
-    )
-    plane = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
-    data, tensor = plane.get_all_groups()
-    replica, shard = map(plane.get_local_rank, ("data", "tensor"))
-    pushing, fused = (
-        f"triton-distributed{{ranks=2 pattern={name}}}" for name in ("push", "fused")
-    )
-    tries: dict[str, Callable[[], float]] = {
-        "tensor": lambda: learned(plane, GPUS, False, pushing),
-        "not asked for": lambda: learned(plane, ONE_GPU, False, None),
-        "two groups": lambda: reduced(data, tensor, tensor),
-        "another shape of one replica": lambda: reduced(
-            tensor, lengths=(4, 6)[: replica + 1]
-        ),
-        "memory of GPUs": lambda: with_memory_of_gpus(
-            folder, lambda: reduced(tensor, lengths=(3,))
-        ),
-    }
-    more: dict[str, Callable[[], float]] = {
-        "sequence": lambda: learned(plane, GPUS, True, fused),
-        "one GPU": lambda: learned(plane, ONE_GPU, False, pushing),
-        "larger group": lambda: reduced(world()),
-        "reduction": lambda: reduced(tensor, kind="product"),
-        "different graphs": lambda: reduced(tensor, factor=2 + shard * replica),
-    }
-    if every:
-        tries |= more
-    found: dict[str, tuple[float, list[str]]] = {}
-    for name, attempt in tries.items():
-        faulthandler.dump_traceback_later(LIMIT, exit=True)
-        with warnings.catch_warnings(record=True) as seen:
-            warnings.simplefilter("always")
-            error = attempt()
-        slow = [str(each.message) for each in seen if each.category is SlowPathWarning]
-        found[name] = error, slow
-    Path(folder, str(rank)).write_text(json.dumps(found))
-    distributed.destroy_process_group()
-
-
-def on_processes(every: bool) -> list[dict[str, tuple[float, list[str]]]]:
-    """Return error and warnings of each model on each of 4 processes."""
-    get_context("forkserver").set_forkserver_preload(IMPORTED)
-    with TemporaryDirectory() as folder:
-        start_processes(process, (folder, every), nprocs=4, start_method="forkserver")
-        return [json.loads(Path(folder, name).read_text()) for name in "0123"]
-
-
 def main() -> None:
     torch.manual_seed(0)
     distributed.init_process_group("fake", store=FakeStore(), rank=1, world_size=RANKS)
     mesh = init_device_mesh("cpu", (RANKS,))
     found = {
-        "programs": models(mesh) | functions() | dtensors(mesh),
+        "programs": models(mesh) | functions() | dtensors(mesh) | on_a_plane(),
         "refused": refused(mesh),
         "alone": alone(mesh),
         "left to torch": left_to_torch(),

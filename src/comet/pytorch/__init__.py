@@ -10,8 +10,8 @@ To read in this order:
   `attention`, of `torch_ops`, and `collectives`;
 * `emitter`, `ops`, `dims`: what rules emit, still without names of dimensions, and how
   these are found; `functions` makes the functions, after `naming`;
-* several ranks: `spreading` of models by DTensors, `merging` of the graphs of ranks and
-  `parts` in which they differ, `ranks`, `processes`;
+* several ranks: `spreading` of models by DTensors over axes of `meshes`, `merging` of
+  the graphs of ranks and `parts` in which they differ, `ranks`, `groups`, `processes`;
 * `cuda_graphs`: launches of a call as one;
 * `program_cache`: compiled programs for later processes.
 """

@@ -28,6 +28,7 @@ from comet.api.program import printed
 from comet.pytorch import processes
 from comet.pytorch.collectives import WAIT, chains, group_of, is_collective
 from comet.pytorch.decompositions import decompositions
+from comet.pytorch.groups import named
 from comet.pytorch.importer import (
     Imported,
     imported,
@@ -349,7 +350,7 @@ def _loaded_for_ranks(
     assert options.pipeline_of_ranks is not None  # Or parts have no collectives.
     how = options.hardware, options.pipeline_of_ranks, options.cache
     make = partial(emitted, text, *how, graph=options.cuda_graphs)
-    group = processes.named(name)
+    group = named(name)
     module = processes.from_first_rank(make, group)
     program = cast(RankProgram, loaded(module).PROGRAM)
     return processes.rank_function(program, device, group)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from torch import fx
-from torch.distributed import distributed_c10d as c10d
 from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
@@ -23,6 +22,7 @@ from comet.dialects.compound.map import MapKind
 from comet.pytorch.dims import Axis, Dim, leaves, replaced
 from comet.pytorch.elementwise import negative
 from comet.pytorch.emitter import RANK, Emitter, Op, Tensor, View
+from comet.pytorch.groups import members, named
 from comet.pytorch.rules import Result, op_name, rule
 from comet.pytorch.tracer import Tracer, UnsupportedError
 
@@ -86,11 +86,11 @@ class ReduceScatter(Op):
 
 def join(t: Tracer, group: str) -> int:
     """Make the ranks of a group those of the graph, and return their number."""
-    count = c10d._get_group_size_by_name(c10d.GroupName(group))  # pyright: ignore[reportPrivateUsage]
-    if t.ranks.group not in ("", group) or t.ranks.count not in (1, count):
+    found = members(named(group))
+    if t.ranks.members not in ((), found):
         raise UnsupportedError("a second group of ranks")
-    t.ranks.group, t.ranks.count = group, count
-    return count
+    t.ranks.members = found
+    return t.ranks.count
 
 
 def group_of(node: fx.Node) -> str | None:

@@ -68,7 +68,7 @@ def _imported(
         from comet.pytorch.spreading import spread
 
         found = spread(module, inputs)
-        return imported(found.graph, name, found.shards, found.ranks)
+        return imported(found.graph, name, found.shards, found.group)
     exported = export(module, tuple(inputs))
     pure = exported.run_decompositions(with_whole_attention())  # pyright: ignore[reportUnknownMemberType]
     outputs = pure.graph_signature.output_specs

@@ -175,20 +175,19 @@ def imported(
     graph: fx.Graph,
     name: str,
     shards: Mapping[str, int | None] | None = None,
-    ranks: int = 1,
+    ranks: str | None = None,
 ) -> Imported:
     """
     Return the function of a graph of ATen ops, whose nodes have `meta["val"]`.
 
     Its arguments are those of the graph, in the order of memory and without axes of one
-    element. If it has collectives, or there are several `ranks`, an argument is what
-    one rank has: a part of the axis that `shards` has for its name, of the first one if
+    element. If it has collectives, or `ranks` names a group, an argument is what one
+    rank has: a part of the axis that `shards` has for its name, of the first one if
     it has none, or, for None, what all ranks have. Raises UnsupportedError, naming the
     node, for what has no translation.
     """
     t = Tracer()
-    t.ranks.count = ranks
-    if group := next(filter(None, map(group_of, graph.nodes)), None):
+    if group := ranks or next(filter(None, map(group_of, graph.nodes)), None):
         join(t, group)
     several = t.ranks.count > 1
     axes = shards or {}

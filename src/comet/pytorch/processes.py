@@ -23,9 +23,9 @@ from torch import Tensor, distributed, fx
 from torch._dispatch.python import no_python_dispatcher
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.distributed import ProcessGroup
-from torch.distributed import distributed_c10d as c10d
 
 from comet.pytorch.collectives import chains, group_of
+from comet.pytorch.groups import described, named
 from comet.pytorch.importer import meta_of
 from comet.runtime.check import as_tuple
 from comet.runtime.check_ranks import heap_bytes
@@ -49,11 +49,6 @@ def _untraced() -> Generator[None]:
         yield
 
 
-def named(name: str) -> ProcessGroup:
-    """Return the group of this process that graphs call `name`."""
-    return c10d._resolve_process_group(c10d.GroupName(name))  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
-
-
 @_untraced()
 def obstacles(graph: fx.Graph, ranks: int | None) -> dict[str, str]:
     """
@@ -66,38 +61,31 @@ def obstacles(graph: fx.Graph, ranks: int | None) -> dict[str, str]:
     lengths = chains(graph)
     if not distributed.is_initialized():
         return dict.fromkeys(lengths, "there are no processes of other ranks")
-    sizes = {name: named(name).size() for name in lengths}
+    groups = {name: named(name) for name in lengths}
     found = {
-        name: f"their group, {_described(name)}, is not one of {ranks} ranks, which "
+        name: f"their group, {described(group)}, is not one of {ranks} ranks, which "
         "pipeline_of_ranks is for"
-        for name, size in sizes.items()
-        if ranks not in (None, size)
+        for name, group in groups.items()
+        if ranks not in (None, group.size())
     }
-    possible = [name for name in lengths if name not in found]
+    possible = [name for name in groups if name not in found]
     if not possible:
         return found
     chosen = max(possible, key=lengths.__getitem__)
-    reason = _obstacle(graph, chosen)
+    reason = _obstacle(graph, groups[chosen])
     if reason is not None:
         return found | dict.fromkeys(possible, reason)
-    other = "their group, {}, is not that of the collectives in kernels, {}"
-    possible.remove(chosen)
+    known = described(groups[chosen])
     return found | {
-        name: other.format(_described(name), _described(chosen)) for name in possible
+        name: f"their group, {described(groups[name])}, is not that of the "
+        f"collectives in kernels, {known}"
+        for name in possible
+        if name != chosen
     }
 
 
-def _described(name: str) -> str:
-    """Return the ranks of a group, and the axis of a mesh if it is one."""
-    group = named(name)
-    ranks = ", ".join(map(str, distributed.get_process_group_ranks(group)))
-    axis = group.group_desc.removeprefix("mesh_")
-    return f"ranks {ranks}" + (f" ({axis})" if axis != group.group_desc else "")
-
-
-def _obstacle(graph: fx.Graph, name: str) -> str | None:
+def _obstacle(graph: fx.Graph, group: ProcessGroup) -> str | None:
     """Return why collectives of a group cannot be in a program; None if they can."""
-    group = named(name)
     if distributed.get_backend(group) == "fake":
         return "there are no processes of other ranks"
     if torch.version.hip and group.size() < distributed.get_world_size():

@@ -21,14 +21,17 @@ class Ranks:
 
     dim: Dim = field(default_factory=lambda: Dim(1))
     """The dimension over ranks; its extent is that of one rank."""
-    group: str = ""
-    """The name of the process group."""
-    count: int = 1
-    """The number of ranks."""
+    members: tuple[int, ...] = ()
+    """The numbers of the ranks among all processes."""
     gathered: dict[Tensor, tuple[Tensor, Dim]] = field(
         default_factory=dict[Tensor, tuple[Tensor, Dim]]
     )
     """Tensors of which all ranks have the values of all, and their dimension for it."""
+
+    @property
+    def count(self) -> int:
+        """The number of ranks."""
+        return max(len(self.members), 1)
 
     def differ_in(self, *tensors: Tensor) -> bool:
         """Return whether ranks have different values of one of the tensors."""

@@ -8,31 +8,33 @@ on the tensors of a rank and functional collectives; where they lie is noted asi
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 from unittest.mock import patch
 
 import torch
-from torch import Tensor, distributed, fx
+from torch import Tensor, fx
 from torch._functorch.compile_utils import (
     fx_graph_cse,  # pyright: ignore[reportUnknownVariableType]
 )
-from torch.distributed import distributed_c10d
-from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import DTensor, Placement, Replicate, Shard
+from torch.distributed import ProcessGroup
+from torch.distributed.device_mesh import (
+    DeviceMesh,
+    _mesh_resources,  # pyright: ignore[reportPrivateUsage]
+)
+from torch.distributed.tensor import DTensor, Placement
 from torch.func import functional_call, functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_leaves
 
 from comet.pytorch.collectives import is_collective
 from comet.pytorch.decompositions import with_whole_attention
+from comet.pytorch.groups import of_all_processes
 from comet.pytorch.merging import one_graph
+from comet.pytorch.meshes import SHARED, as_rank, part_of, spread_over
 from comet.pytorch.torch_ops import whole_attention
 from comet.tools.diagnostics import UsageError
-
-SHARED = -1
-"""In place of an axis: all ranks have the same tensor."""
 
 Shards: TypeAlias = Mapping[str, "int | None"]
 """By names of arguments, the axis of which a rank has a part; None if it has all."""
@@ -45,8 +47,10 @@ class Spread:
     graph: fx.Graph
     shards: Shards
     """Those that are known."""
-    ranks: int
-    """The number of ranks of the mesh; 1 if there are no DTensors."""
+    group: str | None
+    """
+    The name of the group of ranks; None without DTensors, if all ranks do the same.
+    """
 
 
 @torch.library.custom_op("comet::placed", mutates_args=())
@@ -65,15 +69,17 @@ def spread(module: torch.nn.Module, inputs: Sequence[Tensor]) -> Spread:
     Return what one rank does in a module, whose tensors and inputs may be DTensors.
 
     The arguments of the graph are parameters, buffers and inputs. Raises UsageError for
-    a mesh of several axes or shards of different sizes, if ranks do different things,
-    and if the model changes tensors that it is given.
+    shards along several axes of a mesh or of different sizes, if ranks do different
+    things, and if the model changes tensors that it is given.
     """
     parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
     state = parameters | buffers
     given = [*state.values(), *inputs]
     names = [f"p_{name}" for name in parameters] + [f"b_{name}" for name in buffers]
     names += ["input"] * len(inputs)
-    ranks, axes = max(map(_ranks, given), default=1), [*map(_axis, given)]
+    mesh_axis = spread_over(given)
+    ranks = mesh_axis or of_all_processes()
+    axes = [_axis(tensor, ranks) for tensor in given]
 
     def run(*local: Tensor) -> list[Tensor]:
         pairs = zip(local, given, strict=True)
@@ -83,24 +89,36 @@ def spread(module: torch.nn.Module, inputs: Sequence[Tensor]) -> Spread:
         return [_local(each) for each in tree_leaves(outputs)]
 
     local = [_local(tensor.detach()) for tensor in given]
-    several = ranks if ranks > 1 else distributed.get_world_size()
-    with torch.no_grad(), whole_attention(module), _with_marks():
-        graph, marks = _without_marks(_graph(run, local, several), names)
+    with torch.no_grad(), whole_attention(module), _with_marks(ranks):
+        whole, differ = _graph(run, local, ranks)
+        graph, marks = _without_marks(whole, names)
     placed_at = zip(graph.find_nodes(op="placeholder"), axes, strict=True)
     known = {node.name: _or_none(axis) for node, axis in placed_at if axis is not None}
-    return Spread(graph, marks | known, ranks)
+    group = None if mesh_axis is None and not differ else ranks.group_name
+    return Spread(graph, marks | known, group)
 
 
-def _graph(run: Callable[..., object], local: Sequence[Tensor], ranks: int) -> fx.Graph:
-    """Return the graph of what all ranks run, in ops without side effects."""
-    first, last = (_traced(run, local, rank) for rank in (0, ranks - 1))
+def _graph(
+    run: Callable[..., object], local: Sequence[Tensor], ranks: ProcessGroup
+) -> tuple[fx.Graph, bool]:
+    """
+    Return the graph of what all ranks run, in ops without side effects, and whether
+    they do different things.
+    """
+
+    def traced(rank: int) -> fx.GraphModule:
+        with as_rank(rank, ranks):
+            return make_fx(run, tracing_mode="fake")(*local)
+
+    count = ranks.size()
+    first, last = traced(0), traced(count - 1)
     if first.code == last.code:
-        return _pure(first, local)
-    differing = {0: first, ranks - 1: last}
-    if ranks > 2:
-        differing = {0: first, 1: _traced(run, local, 1), ranks - 1: last}
+        return _pure(first, local), False
+    differing = {0: first, count - 1: last}
+    if count > 2:
+        differing = {0: first, 1: traced(1), count - 1: last}
     pure = {rank: _pure(each, local) for rank, each in differing.items()}
-    return one_graph(pure, ranks)
+    return one_graph(pure, count), True
 
 
 def _pure(traced: fx.GraphModule, local: Sequence[Tensor]) -> fx.Graph:
@@ -131,34 +149,8 @@ def _is_kept(node: fx.Node) -> bool:
     return node.is_impure() or node.target is torch.ops.comet.placed.default
 
 
-def _traced(
-    run: Callable[..., object], local: Sequence[Tensor], rank: int
-) -> fx.GraphModule:
-    """Return the graph of what a rank runs, wherever this process is."""
-
-    def number(*_: object) -> int:
-        return rank
-
-    def coordinate(_: DeviceMesh) -> tuple[int, ...]:
-        return (rank,)
-
-    asked = [
-        (DeviceMesh, "_sym_get_coordinate"),
-        (DeviceMesh, "get_local_rank"),
-        (DeviceMesh, "get_rank"),
-        (distributed.ProcessGroup, "rank"),
-        (distributed, "get_rank"),
-        (distributed_c10d, "get_rank"),
-    ]
-    with ExitStack() as stack:
-        stack.enter_context(patch.object(DeviceMesh, "get_coordinate", coordinate))
-        for owner, name in asked:
-            stack.enter_context(patch.object(owner, name, number))
-        return make_fx(run, tracing_mode="fake")(*local)
-
-
 @contextmanager
-def _with_marks() -> Generator[None]:
+def _with_marks(ranks: ProcessGroup) -> Generator[None]:
     """Let the graph show the placements that `DTensor.from_local` gets."""
     made = DTensor.from_local
 
@@ -168,10 +160,11 @@ def _with_marks() -> Generator[None]:
         placements: Sequence[Placement] | None = None,
         **others: object,
     ) -> DTensor:
-        axis = None if placements is None else _axis_of(placements, local.dim())
-        if axis is not None:
-            local = placed(local, axis)
-        return made(local, device_mesh, placements, **others)  # pyright: ignore[reportArgumentType]
+        mesh = device_mesh or _mesh_resources.get_current_mesh()
+        if placements is not None:
+            axis = part_of(local.dim(), mesh, placements, ranks)
+            local = local if axis is None else placed(local, axis)
+        return made(local, mesh, placements, **others)  # pyright: ignore[reportArgumentType]
 
     with patch.object(DTensor, "from_local", staticmethod(from_local)):
         yield
@@ -217,11 +210,6 @@ def _without_marks(
     return result, dict.fromkeys(shared) | shards
 
 
-def _ranks(tensor: Tensor) -> int:
-    """Return the number of ranks over which a tensor is spread."""
-    return tensor.device_mesh.size() if isinstance(tensor, DTensor) else 1
-
-
 def _local(tensor: Tensor) -> Tensor:
     """Return the part of a tensor that this rank has."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
@@ -242,7 +230,7 @@ def _or_none(axis: int) -> int | None:
     return None if axis == SHARED else axis
 
 
-def _axis(tensor: Tensor) -> int | None:
+def _axis(tensor: Tensor, ranks: ProcessGroup) -> int | None:
     """
     Return the axis of which ranks have parts of a DTensor, or SHARED; None if unknown.
 
@@ -250,23 +238,11 @@ def _axis(tensor: Tensor) -> int | None:
     """
     if not isinstance(tensor, DTensor):
         return None
-    axis, ranks = _axis_of(tensor.placements, tensor.dim()), _ranks(tensor)
-    if axis not in (None, SHARED) and tensor.shape[axis] % ranks:
+    count = ranks.size()
+    axis = part_of(tensor.dim(), tensor.device_mesh, tensor.placements, ranks)
+    if axis not in (None, SHARED) and tensor.shape[axis] % count:
         raise UsageError(
-            f"{tensor.shape[axis]} elements have shards of different sizes on {ranks} "
+            f"{tensor.shape[axis]} elements have shards of different sizes on {count} "
             "ranks; from_torch needs equal ones"
         )
     return axis
-
-
-def _axis_of(placements: Sequence[Placement], rank: int) -> int | None:
-    """Return the same of placements of a tensor with `rank` axes."""
-    if len(placements) > 1:
-        raise UsageError(
-            f"a mesh of {len(placements)} axes is not translated; use one of one axis"
-        )
-    placement = placements[0]
-    if isinstance(placement, Shard):
-        dim = cast("int", placement.dim)
-        return dim % rank
-    return SHARED if isinstance(placement, Replicate) else None

@@ -83,7 +83,8 @@ def test_every_pattern_runs_right(
     name: str, pattern: str, found: dict[str, Any], tmp_path: Path
 ):
     program, _ = found["programs"][name]
-    passes = f"triton-distributed{{ranks=4 pattern={pattern}}}"
+    (ranks,) = re.findall(r"mesh @ranks {rank = (\d)}", program)
+    passes = f"triton-distributed{{ranks={ranks} pattern={pattern}}}"
     module = comet.compile(program, ROOT / HARDWARE, passes).emit("triton")
     assert outcomes({"ranks": module}, tmp_path, seeds=1) == {"ranks": "right"}
 
@@ -95,7 +96,8 @@ def test_what_cannot_be_a_program_of_ranks_is_said(found: dict[str, Any]):
         "translation",
         "groups": "from_torch: all_reduce_1 (_c10d_functional.all_reduce): a second "
         "group of ranks has no translation",
-        "axes": "a mesh of 2 axes is not translated; use one of one axis",
+        "axes": "tensors are spread over ranks 1, 3 (a) and over ranks 0, 1 (b); "
+        "from_torch needs those of one axis of a mesh",
         "other ops": "in sin (aten.sin) the first rank does something else than "
         f"others{ONE}",
         "other lengths": f"the first rank does something else than the last{ONE}",

@@ -1,0 +1,177 @@
+"""
+Compiled models on 4 processes: two replicas of a model, with two shards each.
+
+What a model computes is compared with the same on one process.
+"""
+
+# pyright: basic
+from __future__ import annotations
+
+import faulthandler
+import json
+import signal
+import warnings
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import cast
+from unittest.mock import patch
+
+import torch
+import torch.distributed._symmetric_memory as symmetric
+from distributed_ranks import SharedFiles
+from spread_models import Gated, plan
+from torch import Tensor, distributed, nn
+from torch.distributed import _functional_collectives as funcol
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.tensor import DTensor
+from torch.distributed.tensor.parallel import parallelize_module
+from torch.multiprocessing.spawn import start_processes
+
+from comet.pytorch import processes
+from comet.pytorch.backend import SlowPathWarning
+from comet.pytorch.groups import of_all_processes
+from comet.runtime.program import RankProgram
+
+ASKED = {"pipeline_of_ranks": "triton-distributed{ranks=2}"}
+TIMEOUT = timedelta(seconds=90)
+"""How long a process waits for others."""
+LIMIT = 120
+"""Seconds until a try that has not ended prints its stacks and ends the process."""
+IMPORTED = ["torch._dynamo", "comet.pytorch.backend", "comet.runtime.processes"]
+"""What the processes share."""
+ONE_GPU, GPUS = (f"samples/hardware/h200x{count}.yaml" for count in (1, 8))
+
+
+def step(model: nn.Module, run: Callable[[Tensor], Tensor], x: Tensor) -> list[Tensor]:
+    """Return this rank's result, and the gradients of its parameters."""
+    model.zero_grad(set_to_none=True)
+    y = run(x)
+    y.square().sum().backward()
+    return [y, *(cast("Tensor", each.grad) for each in model.parameters())]
+
+
+def learned(
+    plane: DeviceMesh, hardware: str, along_sequence: bool, passes: str | None
+) -> float:
+    """Return the largest error of results and gradients of a model in three steps."""
+    torch.manual_seed(0)
+    whole, spread = Gated(), Gated()
+    spread.load_state_dict(whole.state_dict())
+    parallelize_module(spread, plane["tensor"], plan(spread, along_sequence))
+    options: dict[str, str | int | bool | Callable[..., object]]
+    options = {"hardware": hardware}
+    if passes is not None:
+        options["pipeline_of_ranks"] = passes
+    compiled = torch.compile(spread, backend="comet", options=options, dynamic=False)
+    replica, shard = map(plane.get_local_rank, ("data", "tensor"))
+    own = slice(3 * replica, 3 * replica + 3)
+    rows = slice(2 * shard, 2 * shard + 2) if along_sequence else slice(4)
+    errors: list[float] = []
+    for _ in range(3):
+        x = torch.randn(6, 4, 16)
+        y, *gradients = step(spread, compiled, x[own, rows])
+        wanted = step(whole, whole, x)
+        wanted[0] = wanted[0][own, rows]
+        found = [y, *(summed(each, plane) for each in gradients)]
+        pairs = zip(found, wanted, strict=True)
+        errors += [((a - b).abs().max() / b.abs().max()).item() for a, b in pairs]
+    return max(errors)
+
+
+def summed(gradient: Tensor, plane: DeviceMesh) -> Tensor:
+    """Return the sum over the replicas of a gradient that is spread over a tensor."""
+    whole = gradient.full_tensor() if isinstance(gradient, DTensor) else gradient
+    distributed.all_reduce(whole, group=plane.get_group("data"))
+    return whole
+
+
+def reduced(
+    *groups: distributed.ProcessGroup,
+    kind: str = "sum",
+    factor: int = 1,
+    lengths: Sequence[int] = (4,),
+) -> float:
+    """Return the error of reductions over groups, one after the other, compiled."""
+
+    def total(x: Tensor) -> Tensor:
+        for group in groups:
+            x = funcol.all_reduce(x.exp() * factor, kind, group).log() + 1
+        return x
+
+    compiled = torch.compile(
+        total, backend="comet", options=dict(hardware=GPUS, **ASKED), dynamic=False
+    )
+    given = [torch.ones(length) + distributed.get_rank() for length in lengths]
+    return max((compiled(x) - total(x)).abs().max().item() for x in given)
+
+
+def with_memory_of_gpus(folder: str, attempt: Callable[[], float]) -> float:
+    """Return a result with the memory of GPUs, for which files stand in."""
+    files = SharedFiles(Path(folder))
+
+    def call(program: RankProgram, size: int, group: distributed.ProcessGroup):
+        return processes._on_gpu(program, size, torch.device("cpu"), group)
+
+    with (
+        patch.object(symmetric, "empty", files.empty),
+        patch.object(symmetric, "rendezvous", files.rendezvous),
+        patch.object(processes, "_interpreted", call),
+    ):
+        return attempt()
+
+
+def process(rank: int, folder: str, every: bool) -> None:
+    """Compare compiled models on one of 4 processes with those on one, in a file."""
+    # It ends so if another process fails first.
+    faulthandler.register(signal.SIGTERM, chain=True)
+    store = f"file://{folder}/store"
+    distributed.init_process_group(
+        "gloo", store, rank=rank, world_size=4, timeout=TIMEOUT
+    )
+    plane = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
+    data, tensor = plane.get_all_groups()
+    replica, shard = map(plane.get_local_rank, ("data", "tensor"))
+    pushing, fused = (
+        f"triton-distributed{{ranks=2 pattern={name}}}" for name in ("push", "fused")
+    )
+    tries: dict[str, Callable[[], float]] = {
+        "tensor": lambda: learned(plane, GPUS, False, pushing),
+        "not asked for": lambda: learned(plane, ONE_GPU, False, None),
+        "two groups": lambda: reduced(data, tensor, tensor),
+        "another shape of one replica": lambda: reduced(
+            tensor, lengths=(4, 6)[: replica + 1]
+        ),
+        "memory of GPUs": lambda: with_memory_of_gpus(
+            folder, lambda: reduced(tensor, lengths=(3,))
+        ),
+    }
+    more: dict[str, Callable[[], float]] = {
+        "sequence": lambda: learned(plane, GPUS, True, fused),
+        "one GPU": lambda: learned(plane, ONE_GPU, False, pushing),
+        "larger group": lambda: reduced(of_all_processes()),
+        "reduction": lambda: reduced(tensor, kind="product"),
+        "different graphs": lambda: reduced(tensor, factor=2 + shard * replica),
+    }
+    if every:
+        tries |= more
+    found: dict[str, tuple[float, list[str]]] = {}
+    for name, attempt in tries.items():
+        faulthandler.dump_traceback_later(LIMIT, exit=True)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            error = attempt()
+        slow = [str(each.message) for each in seen if each.category is SlowPathWarning]
+        found[name] = error, slow
+    Path(folder, str(rank)).write_text(json.dumps(found))
+    distributed.destroy_process_group()
+
+
+def on_processes(every: bool) -> list[dict[str, tuple[float, list[str]]]]:
+    """Return error and warnings of each model on each of 4 processes."""
+    get_context("forkserver").set_forkserver_preload(IMPORTED)
+    with TemporaryDirectory() as folder:
+        start_processes(process, (folder, every), nprocs=4, start_method="forkserver")
+        return [json.loads(Path(folder, name).read_text()) for name in "0123"]
