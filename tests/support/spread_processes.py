@@ -26,6 +26,7 @@ from spread_models import Gated, plan
 from torch import Tensor, distributed, nn
 from torch.distributed import _functional_collectives as funcol
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.parallel import parallelize_module
 from torch.multiprocessing.spawn import start_processes
@@ -54,13 +55,24 @@ def step(model: nn.Module, run: Callable[[Tensor], Tensor], x: Tensor) -> list[T
 
 
 def learned(
-    plane: DeviceMesh, hardware: str, along_sequence: bool, passes: str | None
+    plane: DeviceMesh,
+    hardware: str,
+    along_sequence: bool,
+    passes: str | None,
+    *,
+    fully: bool = False,
 ) -> float:
-    """Return the largest error of results and gradients of a model in three steps."""
+    """
+    Return the largest error of results and gradients of a model in three steps.
+
+    Replicas of the data have whole shards, or if `fully` each has a part of them.
+    """
     torch.manual_seed(0)
     whole, spread = Gated(), Gated()
     spread.load_state_dict(whole.state_dict())
     parallelize_module(spread, plane["tensor"], plan(spread, along_sequence))
+    if fully:
+        fully_shard(spread, mesh=plane["data"])
     options: dict[str, str | int | bool | Callable[..., object]]
     options = {"hardware": hardware}
     if passes is not None:
@@ -75,15 +87,17 @@ def learned(
         y, *gradients = step(spread, compiled, x[own, rows])
         wanted = step(whole, whole, x)
         wanted[0] = wanted[0][own, rows]
-        found = [y, *(summed(each, plane) for each in gradients)]
+        found = [y, *(summed(each, plane, fully) for each in gradients)]
         pairs = zip(found, wanted, strict=True)
         errors += [((a - b).abs().max() / b.abs().max()).item() for a, b in pairs]
     return max(errors)
 
 
-def summed(gradient: Tensor, plane: DeviceMesh) -> Tensor:
-    """Return the sum over the replicas of a gradient that is spread over a tensor."""
+def summed(gradient: Tensor, plane: DeviceMesh, fully: bool) -> Tensor:
+    """Return the sum over replicas of a gradient; `fully` has made it their mean."""
     whole = gradient.full_tensor() if isinstance(gradient, DTensor) else gradient
+    if fully:
+        return whole * 2
     distributed.all_reduce(whole, group=plane.get_group("data"))
     return whole
 
@@ -94,7 +108,7 @@ def reduced(
     factor: int = 1,
     lengths: Sequence[int] = (4,),
 ) -> float:
-    """Return the error of reductions over groups, one after the other, compiled."""
+    """Return the error of reductions over groups, and of the gradients of sums."""
 
     def total(x: Tensor) -> Tensor:
         for group in groups:
@@ -104,8 +118,18 @@ def reduced(
     compiled = torch.compile(
         total, backend="comet", options=dict(hardware=GPUS, **ASKED), dynamic=False
     )
-    given = [torch.ones(length) + distributed.get_rank() for length in lengths]
-    return max((compiled(x) - total(x)).abs().max().item() for x in given)
+
+    def results(run: Callable[[Tensor], Tensor], length: int) -> Tensor:
+        has_gradient = kind == "sum"
+        first = float(distributed.get_rank())
+        x = torch.full((length,), first, requires_grad=has_gradient)
+        y = run(x)
+        if not has_gradient:
+            return y
+        return torch.cat([y, *torch.autograd.grad(y.sum(), x)])
+
+    pairs = ((results(compiled, each), results(total, each)) for each in lengths)
+    return max((found - wanted).abs().max().item() for found, wanted in pairs)
 
 
 def with_memory_of_gpus(folder: str, attempt: Callable[[], float]) -> float:
@@ -150,6 +174,7 @@ def process(rank: int, folder: str, every: bool) -> None:
     }
     more: dict[str, Callable[[], float]] = {
         "sequence": lambda: learned(plane, GPUS, True, fused),
+        "fully sharded": lambda: learned(plane, GPUS, False, pushing, fully=True),
         "one GPU": lambda: learned(plane, ONE_GPU, False, pushing),
         "larger group": lambda: reduced(of_all_processes()),
         "reduction": lambda: reduced(tensor, kind="product"),

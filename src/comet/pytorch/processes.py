@@ -188,4 +188,10 @@ def _interpreted(program: RankProgram, size: int, group: ProcessGroup) -> Call:
     if rank == 0:
         shutil.rmtree(folder)
     plan = attached.run(program.plan)
-    return lambda *tensors: attached.run(lambda _: plan(*tensors))
+
+    def call(*tensors: Tensor) -> Tensor | tuple[Tensor, ...]:
+        # Kernels run in another thread, where torch would ask for gradients.
+        values = [tensor.detach() for tensor in tensors]
+        return attached.run(lambda _: plan(*values))
+
+    return call

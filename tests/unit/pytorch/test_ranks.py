@@ -140,6 +140,7 @@ REASONS = {
     "another shape of one replica": None,
     "memory of GPUs": None,
     "sequence": None,
+    "fully sharded": None,
     "one GPU": "their program does not compile: <text>:3:3: error: triton-distributed: "
     "@graph is written for 2 ranks, and the hardware has 1; attach hardware with more",
     "larger group": "their group, ranks 0, 1, 2, 3, is not one of 2 ranks, which "
@@ -168,7 +169,8 @@ def test_compiled_models_exchange_in_kernels_or_say_why_not(
     for rank, process in enumerate(found["processes"]):
         error, warnings = process[name]
         assert error < 1e-5
-        assert sorted(warnings) == slow(name, rank)
+        # Those of the forward and the backward graph are the same.
+        assert sorted({*warnings}) == slow(name, rank)
 
 
 def slow(name: str, rank: int) -> list[str]:
