@@ -2,8 +2,8 @@
 Models that are spread over ranks, as programs and by `torch.compile`: a script.
 
 It prints, in JSON, the programs of `comet.from_torch` for a group of 4 ranks and their
-errors, what it refuses, and what models compute on 4 processes. The argument is 1 for
-all that these may be asked for, or 0.
+errors, what it refuses, and what models compute on 4 processes. The arguments are 1 for
+all that these may be asked for, or 0, and the names of the models that are programs.
 """
 
 # pyright: basic
@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 import numpy as np
@@ -58,23 +58,28 @@ def error(program: ModuleOp, name: str, tensors: list[Tensor], wanted: Tensor) -
     return max((each - wanted).abs().max().item() for each in found)
 
 
-def models(mesh: DeviceMesh) -> dict[str, tuple[str, float]]:
-    """Return program and error of each model, in both ways to spread it."""
+KINDS: Mapping[str, type[nn.Module]] = {
+    "gated": Gated,
+    "attention": Attention,
+    "block": Block,
+    "embedded": Embedded,
+}
+
+
+def models(mesh: DeviceMesh, names: Sequence[str]) -> dict[str, tuple[str, float]]:
+    """Return program and error of models, named by kind and how they are spread."""
     found: dict[str, tuple[str, float]] = {}
-    for kind in (Gated, Attention, Block, Embedded):
-        for along_sequence in (False, True):
-            whole = kind()
-            spread = kind()
-            spread.load_state_dict(whole.state_dict())
-            parallelize_module(spread, mesh, plan(spread, along_sequence))
-            ids = kind is Embedded
-            x = torch.randint(24, (2, 8)) if ids else torch.randn(2, 8, 16)
-            part = x[:, :2] if along_sequence and not ids else x
-            name = kind.__name__.lower()
-            program = comet.from_torch(spread, part, name=name)
-            tensors = [*whole.parameters(), x]
-            key = f"{name} {'sequence' if along_sequence else 'tensor'}"
-            found[key] = str(program), error(program, name, tensors, whole(x))
+    for key in names:
+        name, way = key.split()
+        whole, spread = KINDS[name](), KINDS[name]()
+        spread.load_state_dict(whole.state_dict())
+        parallelize_module(spread, mesh, plan(spread, along_sequence=way == "sequence"))
+        ids = name == "embedded"
+        x = torch.randint(24, (2, 8)) if ids else torch.randn(2, 8, 16)
+        part = x[:, :2] if way == "sequence" and not ids else x
+        program = comet.from_torch(spread, part, name=name)
+        tensors = [*whole.parameters(), x]
+        found[key] = str(program), error(program, name, tensors, whole(x))
     return found
 
 
@@ -357,17 +362,19 @@ def alone(mesh: DeviceMesh) -> dict[str, str]:
 
 
 def main() -> None:
+    every, *names = sys.argv[1:]
+    exchanged = on_processes(every == "1")
     torch.manual_seed(0)
     distributed.init_process_group("fake", store=FakeStore(), rank=1, world_size=RANKS)
     mesh = init_device_mesh("cpu", (RANKS,))
     found = {
-        "programs": models(mesh) | functions() | dtensors(mesh) | on_a_plane(),
+        "programs": models(mesh, names) | functions() | dtensors(mesh) | on_a_plane(),
         "refused": refused(mesh),
         "alone": alone(mesh),
         "left to torch": left_to_torch(),
     }
     distributed.destroy_process_group()
-    json.dump({**found, "processes": on_processes(sys.argv[1] == "1")}, sys.stdout)
+    json.dump({**found, "processes": exchanged}, sys.stdout)
 
 
 if __name__ == "__main__":

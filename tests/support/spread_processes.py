@@ -13,7 +13,7 @@ import signal
 import warnings
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from multiprocessing import get_context
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
@@ -195,8 +195,13 @@ def process(rank: int, folder: str, every: bool) -> None:
 
 
 def on_processes(every: bool) -> list[dict[str, tuple[float, list[str]]]]:
-    """Return error and warnings of each model on each of 4 processes."""
-    get_context("forkserver").set_forkserver_preload(IMPORTED)
+    """
+    Return error and warnings of each model on each of 4 processes.
+
+    They are forked from this one, in which torch must not have started threads yet.
+    """
+    for name in IMPORTED:
+        import_module(name)
     with TemporaryDirectory() as folder:
-        start_processes(process, (folder, every), nprocs=4, start_method="forkserver")
+        start_processes(process, (folder, every), nprocs=4, start_method="fork")
         return [json.loads(Path(folder, name).read_text()) for name in "0123"]
