@@ -1,7 +1,10 @@
 """Types printed by aliases: the parser reads them, and each alias is one type."""
 
+from functools import cache
+
 import pytest
 from paths import HARDWARE, SAMPLES
+from xdsl.dialects.builtin import ModuleOp
 
 import comet
 from comet.tools.type_aliases import with_type_aliases
@@ -18,14 +21,20 @@ PROGRAMS = {
 }
 
 
+@cache
+def compiled(name: str) -> ModuleOp:
+    """Return a program after its passes."""
+    sample, machine, passes = PROGRAMS[name]
+    program = str(SAMPLES / f"{sample}.mlir")
+    if not passes:
+        return comet.parse(program)
+    return comet.compile(program, HARDWARE / f"{machine}.yaml", passes).module
+
+
 @pytest.mark.parametrize("generic", [False, True])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_is_printed_is_read_back(name: str, generic: bool):
-    sample, machine, passes = PROGRAMS[name]
-    program = str(SAMPLES / f"{sample}.mlir")
-    module = comet.parse(program)
-    if passes:
-        module = comet.compile(program, HARDWARE / f"{machine}.yaml", passes).module
+    module = compiled(name)
     text = with_type_aliases(module, generic)
     assert comet.parse(text).is_structurally_equivalent(module)
     long = [line for line in text.splitlines() if "#compound.dims" in line]
@@ -57,10 +66,7 @@ def test_two_types_with_one_name_have_two_aliases():
 
 
 def test_a_channel_is_named_by_what_is_received():
-    sample, machine, passes = PROGRAMS["push"]
-    program, hardware = SAMPLES / f"{sample}.mlir", HARDWARE / f"{machine}.yaml"
-    text = with_type_aliases(comet.compile(program, hardware, passes).module)
     assert (
         "!push_K_M64_K128_f16_HBM = !dataflow.channel<push gather K : "
         "!M64_K64_f16_HBM -> !M64_K128_f16_HBM>\n"
-    ) in text
+    ) in with_type_aliases(compiled("push"))

@@ -6,7 +6,7 @@ import pytest
 from gpu_graphs import H200
 from graph_text import Program
 from semantics import parse_module, run_passes
-from triton_modules import check_all, emitted
+from triton_modules import check_all, printed
 from xdsl.dialects.builtin import ModuleOp
 
 from comet.dialects import tl
@@ -37,7 +37,7 @@ def test_layers_share_kernels(count: int, rows: int, tmp_path: Path):
     assert set(launched) == set(kernels)
     assert len(launched) >= 2 * count
     assert len(kernels) <= 6
-    (report,) = check_all({"layers": emitted(text, pipeline)}, tmp_path).values()
+    (report,) = check_all({"layers": printed(module)}, tmp_path).values()
     assert report["ok"], report
 
 
