@@ -14,7 +14,7 @@ settings.register_profile(
     "comet",
     derandomize=True,
     deadline=None,
-    max_examples=100 if EVERY_CASE else 40,
+    max_examples=100 if EVERY_CASE else 25,
 )
 settings.load_profile("comet")
 

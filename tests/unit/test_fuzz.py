@@ -24,9 +24,9 @@ CASES = {
     "pipeline": range(9, 13),
     "plan": range(5, 8),
     "elementary": range(2, 4),
-    "shared": range(2, 3),
+    "shared": range(1, 2),
     "named": range(3, 4),
-    "options": range(5, 7),
+    "options": range(7, 9),
     "several": range(2, 3),
     "sync": range(7, 8),
 }

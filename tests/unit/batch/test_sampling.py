@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NoReturn, get_args
 
 import pytest
-from covering import exhaustive
+from covering import EVERY_CASE, exhaustive
 from programs import graph_text
 from semantics import parse_module
 from xdsl.dialects.builtin import StringAttr
@@ -29,7 +29,7 @@ CHOICES = 'stream: false, pad: none, dim: [N, ""], strategy: full'
 FEW = Source(f"{{{CHOICES}, factors: 'y_dram: M=1'}}", "few.yaml")
 PROGRAM = Source(graph_text("gemm_softmax", (8, 8, 32)), "in.mlir")
 QUESTION = Question(PROGRAM, EDGE, FEW)
-SAMPLES = 6
+SAMPLES = 6 if EVERY_CASE else 4
 
 
 @pytest.fixture(autouse=True)

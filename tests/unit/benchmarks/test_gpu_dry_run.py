@@ -29,9 +29,14 @@ CASES = (
     if EVERY_CASE
     else replace(
         TINY,
-        in_all_forms=("gemm",),
-        row_samples=("gemm_softmax",),
-        attention=TINY.attention[1:],
+        squares=(16,),
+        row_samples=(),
+        tokens=(),
+        attention=(),
+        decode=(),
+        element_types=(),
+        in_all_forms=(),
+        ranked=(),
         shared=replace(TINY.shared, columns=16, depth=32),
         ladder_rows=(8,),
         ladder_decode=(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from covering import exhaustive
 from gpu_predicted import compiled, decode_rows, extents_of, rows, with_mean
 from gpu_verdict import GOALS
 from ladder_programs import predicted_times
@@ -27,6 +28,7 @@ def test_a_ratio_is_that_of_the_times():
     assert ratio == pytest.approx(178.0 / (1e6 * seconds))
 
 
+@exhaustive
 def test_no_kernel_is_faster_than_its_bytes():
     ratio, row = next(decode_rows())
     assert ratio > 1

@@ -38,11 +38,11 @@ def cases() -> dict[str, tuple[str, str]]:
     """Return text and pipeline of every module that is run, by name."""
     found: dict[str, tuple[str, str]] = {}
     for op, strategy, size in covering(
-        product(OPS, STRATEGIES, SIZES if EVERY_CASE else SIZES[:2]), paired=2
+        product(OPS, STRATEGIES, SIZES if EVERY_CASE else SIZES[:2]), 1
     ):
         name = f"{op}-{'x'.join(map(str, size))}-f16-{strategy}"
         found[name] = (named_op(op, *size, "f16"), f"strategy={strategy}")
-    for op, element in product(OPS, ("bf16", "f32")):
+    for op, element in covering(product(OPS, ("bf16", "f32")), 1):
         text = named_op(op, *SIZES[0], element)
         found[f"{op}-{element}"] = (text, "stream=false strategy=full")
     for between in ("recompute", "spill"):

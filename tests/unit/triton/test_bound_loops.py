@@ -30,7 +30,7 @@ def test_bounded_loops_mean_the_same(tmp_path: Path):
         **({"term": with_term(1.7e38)} if EVERY_CASE else {}),
         "blind": first_rows_see_nothing(),
         "window": window(150, 20),
-        "blind window": window(70, 0),
+        **({"blind window": window(70, 0)} if EVERY_CASE else {}),
     }
     sources = {name: emitted(text, ONE_GPU) for name, text in programs.items()}
     parts = PARTS if EVERY_CASE else {name: PARTS[name] for name in FEW}
@@ -39,7 +39,7 @@ def test_bounded_loops_mean_the_same(tmp_path: Path):
             f"{hardware('h200x1.yaml')},triton-distributed{{strategy=full {options}}}"
         )
         sources[name] = emitted(text, passes)
-    for name, (text, options) in some(SHARDS.items(), 2):
+    for name, (text, options) in some(SHARDS.items(), 3):
         sources[name] = emitted(text, f"{hardware('h200x8.yaml')},{options}")
     assert [name for name in sources if ", stop, BLOCK_" not in sources[name]] == []
     assert "range(start, stop, BLOCK_" in sources["window"]

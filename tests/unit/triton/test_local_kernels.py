@@ -46,7 +46,7 @@ def kernel_of(module: str) -> str:
     return found.group()
 
 
-@pytest.mark.parametrize("options", ["", *FORMS])
+@pytest.mark.parametrize("options", some(["", *FORMS], 2))
 def test_a_shard_of_heads_has_the_kernel_of_one_gpu(options: str) -> None:
     """Eight ranks have one of the eight heads each."""
     passes = f"triton-distributed{{ranks=1 strategy=full {options}}}"
@@ -62,7 +62,7 @@ def test_large_heads_are_specialized_on_ranks_by_default() -> None:
     assert "warp_specialize=True" in on_ranks(text, 8, "dim=H")
 
 
-@pytest.mark.parametrize("options", some(FORMS, 2))
+@pytest.mark.parametrize("options", some(FORMS[1:], 2))
 def test_all_forms_are_right_on_ranks(options: str, tmp_path: Path) -> None:
     """
     Of causal attention, ranks have shards of queries, and positions in the whole.
@@ -75,7 +75,7 @@ def test_all_forms_are_right_on_ranks(options: str, tmp_path: Path) -> None:
         ),
         "queries": on_ranks(resized(CAUSAL, heads=2, rows=64), 2, f"dim=M {options}"),
     }
-    assert set(outcomes(sources, tmp_path).values()) == {"right"}
+    assert set(outcomes(sources, tmp_path, seeds=1).values()) == {"right"}
 
 
 def test_positions_in_the_whole_take_the_rank() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from covering import some
 from gpu_graphs import H200, SOFTMAX
 from gpu_ranks import H200X8, SHARED_TEXTS
 from named_ops import NAMED_OPS
@@ -127,11 +128,8 @@ def test_meaning(tmp_path: Path):
         f"gemm {count} {programs}": staged(
             gemm, f'{tiles} stores="f_kernel={count}" persist="{programs}"'
         )
-        for count, programs in (
-            (1, "none"),
-            (2, "f_kernel=2"),
-            (4, "f_kernel=5"),
-            (8, "none"),
+        for count, programs in some(
+            ((1, "none"), (2, "f_kernel=2"), (4, "f_kernel=5"), (8, "none")), 2
         )
     }
     rows = SOFTMAX.format(M=37, K=24, N=152)
