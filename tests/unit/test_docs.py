@@ -90,7 +90,7 @@ def test_the_dimensions_of_the_named_ops_are_listed():
 LISTED = re.compile(r"^\| `(\w+)` \|.*\| ([^|]*) \|$", re.M)
 
 
-@one_of(3)
+@one_of(6)
 @pytest.mark.parametrize(
     "op",
     [op for op in NAMED_OPS if op.name in dict(LISTED.findall(OPS))],

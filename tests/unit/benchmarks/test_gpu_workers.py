@@ -44,7 +44,7 @@ def test_processes_work_at_the_same_time(log: Path) -> None:
     assert len({process for _, process in found}) == 2
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize(
     ("function", "limit", "reason"),
     [

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from accelerators import EDGE
 from comet_rules import check
-from covering import covering, one_of
+from covering import EVERY_CASE, covering, one_of
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from paths import ROOT
@@ -149,7 +149,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @settings(
-    max_examples=8,
+    max_examples=8 if EVERY_CASE else 4,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
@@ -164,7 +164,7 @@ def test_emitted_files_are_legal(case: Case) -> None:
     assert [str(violation) for violation in check(write_files(module))] == []
 
 
-@one_of(3)
+@one_of(6)
 @pytest.mark.parametrize(
     ("operation", "hardware", "strategy", "at"),
     covering(

@@ -47,7 +47,7 @@ def assert_means_its_reference(module: ModuleOp, name: str = FUNCTION) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)
 
 
-@one_of(3)
+@one_of(6)
 @pytest.mark.parametrize("record", RECORDS, ids=lambda r: f"{r['family']}-{r['id']}")
 def test_a_record_is_a_program_or_says_why_not(record: dict[str, dict[str, str]]):
     if _is_program(record["files"]):
@@ -102,7 +102,7 @@ def files_of(module: ModuleOp) -> str:
     return "\n".join(map(str, files))
 
 
-@one_of(9)
+@one_of(18)
 @pytest.mark.parametrize("strategy", ["none", "partial", "full"])
 @pytest.mark.parametrize(
     "options",

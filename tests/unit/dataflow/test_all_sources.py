@@ -39,7 +39,7 @@ def compiled(dim: str, sizes: Mapping[str, int], options: str) -> ModuleOp:
 CASES = covering(product("MK", (2, 4, 8), ("bsp", "wait", "push", "pull", "fused")))
 
 
-@one_of(3)
+@one_of(6)
 @pytest.mark.parametrize(("dim", "ranks", "pattern"), CASES)
 def test_they_compute_the_same(dim: str, ranks: int, pattern: str):
     before = run_passes(

@@ -48,7 +48,7 @@ def bsp(name: str, ranks: int) -> ModuleOp:
     return run_passes(parse_module(text), f"{passes},{LOWER}")
 
 
-@one_of(3)
+@one_of(6)
 @pytest.mark.parametrize(("name", "option", "ranks"), CASES)
 def test_channels_mean_what_collectives_did(name: str, option: str, ranks: int):
     before = bsp(name, ranks)

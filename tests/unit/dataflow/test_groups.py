@@ -49,7 +49,7 @@ def grouped_on_ranks(name: str, ranks: int, ctas: int, passes: str) -> ModuleOp:
     return run_passes(module, f"{start},{spmd},{passes}")
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(
     ("name", "ctas"), [("softmax", 3), ("layernorm", 2), ("masked", 3)]

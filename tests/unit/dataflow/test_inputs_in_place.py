@@ -41,7 +41,7 @@ def planned(module: ModuleOp) -> Plan:
     return launch_plan_of(program, system)
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize("name", ["ag_gemm", "ag_gemm_rows", "expert_gemm"])
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_programs_mean_the_same(name: str, ranks: int):

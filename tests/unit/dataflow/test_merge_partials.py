@@ -43,7 +43,7 @@ def launches(module: ModuleOp) -> int:
     return sum(isinstance(op, KernelOp) for op in module.walk())
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize("then", ["", f",{COPIES}", f",{COPIES},pad-blocks,map-grid"])
 @pytest.mark.parametrize("name", SPLITS)
 def test_merging_means_the_same(name: str, then: str):

@@ -98,7 +98,7 @@ def test_random_graphs_keep_their_meaning(seed: int):
     check_cuts(random_graph(seed), "main")
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize("name", sorted(BLOCKS.keys() - {"parallel_mlp"}))
 def test_blocks_keep_their_meaning(name: str):
     check_cuts(BLOCKS[name], name)

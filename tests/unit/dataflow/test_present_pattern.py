@@ -28,7 +28,7 @@ def connected(pattern: str, lower: str = "") -> ModuleOp:
     return run_passes(tiled(tree, grid="M=2"), passes)
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize("lower", ["", ",lower-channels"])
 @pytest.mark.parametrize("pattern", OPTIONS)
 def test_the_same_pattern_changes_nothing(pattern: str, lower: str):

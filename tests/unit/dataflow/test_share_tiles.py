@@ -79,7 +79,7 @@ def shared(case: str, then: str = "") -> ModuleOp:
     return run_passes(elementary(), f"{passes},{then}" if then else passes)
 
 
-@one_of(2)
+@one_of(3)
 @pytest.mark.parametrize("then", ["", COPIES, BLOCKS])
 @pytest.mark.parametrize("case", [case for case, _ in some(CASES.items(), 2)])
 def test_sharing_means_the_same(case: str, then: str):

@@ -52,7 +52,7 @@ def merging(name: str) -> ModuleOp:
     return run_passes(parse_module(text), f"{H200},triton-distributed{{{options}}}")
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize("kind", PROGRAMS)
 def test_a_mutant_is_rejected_or_right(kind: str, tmp_path: Path):
     check_mutants(lowered(*PROGRAMS[kind]), tmp_path)

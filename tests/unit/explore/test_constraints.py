@@ -45,7 +45,7 @@ def test_constraints_read():
 FEW = "strategy: full\nstream: false\ndim: [N, '']\nkind: allreduce\n"
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize(
     "text",
     [

@@ -87,7 +87,7 @@ def test_every_mask_is_needed(op: NamedOp):
 TREES = [("none", ""), ("full", "stream,")]
 
 
-@one_of(3)
+@one_of(4)
 @pytest.mark.parametrize(
     ("op", "strategy", "stream"),
     [

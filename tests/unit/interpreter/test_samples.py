@@ -79,13 +79,13 @@ def test_spmd_level(path: Path, pipeline: str):
     check(parse_module(MESH + resized(path, M=5, K=7, N=19)), pipeline)
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize(("path", "pipeline"), fraction(GEMMS, SCHEDULES), ids=title)
 def test_schedule_level(path: Path, pipeline: str):
     check(parse_module(resized(path, M=5, K=7, N=19)), pipeline)
 
 
-@one_of(3)
+@one_of(6)
 @pytest.mark.parametrize(
     ("path", "strategy"),
     fraction(GEMMS, ("full", "partial", "none"), of=3),

@@ -76,7 +76,7 @@ def expanded(text: str, passes: str) -> tuple[str, ModuleOp]:
     return spelled(run_settled(pipeline.passes, context, module)), module
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize(
     "case",
     [pytest.param(name, marks=exhaustive if name == "push" else ()) for name in CASES],

@@ -198,7 +198,7 @@ def mapped_of(module: ModuleOp) -> list[ModuleOp]:
     return list(chain.folders.values())
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize(
     ("name", "machine"),
     [

@@ -112,7 +112,7 @@ def test_streamed_under_any_tree(op: NamedOp, seed: int):
     assert_same_meaning(before, after, "main", seed=seed, chunks=tree)
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize(
     ("op", "dim", "axes", "stream"),
     covering(
@@ -184,7 +184,7 @@ def test_files_break_no_rule(op: NamedOp, strategy: str):
     assert check(write_files(run_passes(before, pipeline))) == []
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize(
     ("op", "stream", "strategy"),
     covering(
@@ -205,7 +205,7 @@ def test_emitted_kernels_agree_with_their_references(tmp_path: Path):
     pipeline = f"{hardware('h200x1.yaml')},triton-distributed"
     sources = {
         op.title: emitted(op.text(op.odd), f"{pipeline}{{strategy={strategy}}}")
-        for op, strategy in some(zip(NAMED_OPS, cycle(("full", "partial", "none"))), 3)
+        for op, strategy in some(zip(NAMED_OPS, cycle(("full", "partial", "none"))), 4)
     }
     for name, report in check_all(sources, tmp_path).items():
         assert report["ok"], (name, report)

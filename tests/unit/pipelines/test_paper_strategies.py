@@ -74,7 +74,7 @@ def compiled(op: str, hardware: str, strategy: str, last: str) -> ModuleOp:
     return module
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize(
     ("op", "strategy", "hardware"), covering(product(OPS, STRATEGIES, HARDWARE))
 )

@@ -50,7 +50,7 @@ def module_text(name: str, pattern: str, ranks: int = 2) -> str:
     return emitted(TEXTS[name], f"{H200X8},triton-distributed{{{options}}}")
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize("name", TEXTS)
 def test_one_launch_for_all_ranks_is_right(name: str, tmp_path: Path) -> None:
     requests: list[Request] = []

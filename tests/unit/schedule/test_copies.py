@@ -26,7 +26,7 @@ def trees(module: ModuleOp) -> list[NodeOp]:
     return [op for op in module.walk() if isinstance(op, NodeOp)]
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("strategy", ["none", "full"])
 def test_copies_take_the_place_of_transfers(name: str, strategy: str):

@@ -57,7 +57,7 @@ def loop_of(module: ModuleOp) -> TemporalOp:
     return loop
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize(
     ("op", "dim", "strategy", "chunks"),
     [

@@ -59,7 +59,7 @@ def program(seed: int, rank: int) -> str:
     )
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize("rank", [1, 2, 4, 8])
 @pytest.mark.parametrize("strategy", ["none", "full"])
 def test_casts_keep_their_meaning(strategy: str, rank: int):

@@ -56,7 +56,7 @@ def fused(text: str) -> tuple[str, list[Choice]]:
         return str(run_passes(parse_module(text), f"{H200},fuse")), current.choices
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_known_kernels_give_the_same_choices(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -70,7 +70,7 @@ def test_known_kernels_give_the_same_choices(
     assert fused(GRAPHS[name]) == first
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_kernels_are_known_under_other_names(
     name: str, monkeypatch: pytest.MonkeyPatch

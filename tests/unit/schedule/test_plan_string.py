@@ -39,7 +39,7 @@ def written(module: ModuleOp) -> str:
     return plan.data
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize("machine", TO_TREES)
 @pytest.mark.parametrize("sample", PROGRAMS)
 def test_a_plan_that_is_fed_back_gives_the_same_ir(sample: str, machine: str):

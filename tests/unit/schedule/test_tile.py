@@ -21,7 +21,7 @@ PLANS = (
 )
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize(
     ("op", "strategy", "plan"),
     covering(

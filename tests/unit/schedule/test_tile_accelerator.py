@@ -208,7 +208,7 @@ PLANS = 4 if EVERY_CASE else 1
 """The random plans of a tree that are lowered."""
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize("tree", TREES)
 def test_any_plan_costs_what_the_lowered_tree_does(tree: str):
     """Also where partial sums are read back, and loops repeat ops without them."""

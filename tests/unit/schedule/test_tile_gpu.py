@@ -54,7 +54,7 @@ def plan_of(module: ModuleOp) -> str:
     return plan.data
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize("strategy", ["full", "partial", "none"])
 @pytest.mark.parametrize("text", [SOFTMAX, LAYERNORM], ids=["softmax", "layernorm"])
 def test_chosen_tiles_keep_the_meaning(text: str, strategy: str) -> None:

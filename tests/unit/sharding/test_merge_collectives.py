@@ -92,7 +92,7 @@ def collectives(module: ModuleOp) -> list[str]:
     return [op.name.removeprefix("collective.") for op in found]
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize("tail", ["scattered", "whole"])
 @pytest.mark.parametrize("ranks", [1, 2, 4, 8])
 def test_meaning_and_collectives(tail: str, ranks: int):

@@ -54,7 +54,7 @@ def places(module: ModuleOp) -> list[tuple[str, tuple[str, ...], str]]:
     ]
 
 
-@one_of(3)
+@one_of(6)
 @pytest.mark.parametrize(
     "kind",
     ["allreduce", "reduce_scatter_all_gather", "reduce_broadcast", "gather", "auto"],

@@ -97,7 +97,7 @@ def collectives(module: ModuleOp) -> list[str]:
     return [op.name.removeprefix("collective.") for op in found]
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize(("case", "ranks"), fraction(MOVES, RANKS))
 def test_meaning_and_collectives(case: str, ranks: int):
     write, sharded, expected = MOVES[case]

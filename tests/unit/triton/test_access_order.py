@@ -119,7 +119,7 @@ def accesses(item: ast.AST) -> Iterator[str]:
             yield CALLS[name]
 
 
-@one_of(2)
+@one_of(4)
 @pytest.mark.parametrize(
     ("name", "first"),
     [
