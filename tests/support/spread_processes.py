@@ -35,6 +35,7 @@ from comet.pytorch import processes
 from comet.pytorch.backend import SlowPathWarning
 from comet.pytorch.groups import of_all_processes
 from comet.runtime.program import RankProgram
+from comet.tools.diagnostics import CometError
 
 ASKED = {"pipeline_of_ranks": "triton-distributed{ranks=2}"}
 TIMEOUT = timedelta(seconds=90)
@@ -147,6 +148,20 @@ def with_memory_of_gpus(folder: str, attempt: Callable[[], float]) -> float:
         return attempt()
 
 
+def failing(group: distributed.ProcessGroup) -> float:
+    """Return 0 if all ranks of a group end although the first one fails, else 1."""
+
+    def make() -> str:
+        raise ValueError("a mistake")
+
+    try:
+        processes.from_first_rank(make, group)
+    except (ValueError, CometError) as error:
+        expected = CometError if group.rank() else ValueError
+        return float(type(error) is not expected or str(error) != "a mistake")
+    return 1.0
+
+
 def process(rank: int, folder: str, every: bool) -> None:
     """Compare compiled models on one of 4 processes with those on one, in a file."""
     # It ends so if another process fails first.
@@ -168,6 +183,7 @@ def process(rank: int, folder: str, every: bool) -> None:
         "another shape of one replica": lambda: reduced(
             tensor, lengths=(4, 6)[: replica + 1]
         ),
+        "first rank fails": lambda: failing(tensor),
         "memory of GPUs": lambda: with_memory_of_gpus(
             folder, lambda: reduced(tensor, lengths=(3,))
         ),

@@ -126,18 +126,21 @@ def from_first_rank(make: Callable[[], str], group: ProcessGroup) -> str:
     """
     Return what the first rank of a group makes, on all of them.
 
-    Raises CometError on all if it does there.
+    If that raises an error, so does this, on other ranks a CometError: no rank waits
+    for one that failed.
     """
     found: list[object] = [None, None]
+    failure: Exception | None = None
     if group.rank() == 0:
         try:
             found = [make(), None]
-        except CometError as error:
+        except Exception as error:
+            failure = error
             found = [None, str(error)]
     distributed.broadcast_object_list(found, group=group, group_src=0)
-    text, error = found
+    text, message = found
     if not isinstance(text, str):
-        raise CometError(str(error))
+        raise failure or CometError(str(message))
     return text
 
 

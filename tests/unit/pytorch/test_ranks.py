@@ -145,6 +145,7 @@ REASONS = {
     "two groups": "their group, ranks {data} (data), is not that of the collectives in "
     "kernels, ranks {tensor} (tensor)",
     "another shape of one replica": None,
+    "first rank fails": None,
     "memory of GPUs": None,
     "sequence": None,
     "fully sharded": None,
@@ -163,7 +164,7 @@ process that has the other part of its tensors.
 """
 GROUPS = {"data": ("0, 2", "1, 3") * 2, "tensor": ("0, 1",) * 2 + ("2, 3",) * 2}
 """The ranks of the groups of each process."""
-FREQUENT = [*REASONS][:5]
+FREQUENT = [*REASONS][:6]
 CASES = [
     pytest.param(name, marks=() if name in FREQUENT else exhaustive) for name in REASONS
 ]
