@@ -6,6 +6,8 @@ from xdsl.dialects.builtin import f64
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
+from comet.dialects.number_text import number_text
+
 
 def parse_number(parser: AttrParser) -> float:
     """Read a number, such as 1.5, -3, -inf or nan."""
@@ -18,8 +20,16 @@ def parse_number(parser: AttrParser) -> float:
 
 
 def print_number(printer: Printer, number: float) -> None:
-    """Write a number as MLIR does, but infinite ones and nan as words."""
-    if math.isfinite(number):
-        printer.print_float(number, f64)
-    else:
+    """
+    Write a number as MLIR does, but infinite ones and nan as words.
+
+    MLIR writes the bits of long whole numbers, such as 2097153.0, which read like an
+    integer: these are written in full.
+    """
+    digits = f"{number:.17g}"
+    if not math.isfinite(number):
         printer.print_string(repr(number))
+    elif "." not in digits and number != float(f"{number:.5e}"):
+        printer.print_string(number_text(number))
+    else:
+        printer.print_float(number, f64)

@@ -42,6 +42,7 @@ func.func @conditions(%c: !MN, %l: tensor<4xi32, #compound.dims<M>>) -> !MN {
   %low = compound.fill -1.0 : !one
   %infinite = compound.fill -inf : !one
   %nan = compound.fill nan : !one
+  %long = compound.fill 2097153.0 : !one
   %high = compound.map gt %c, %low : !MN, !one -> tensor<4x2xi1, #compound.dims<M, N>>
   %same = compound.map eq %seen, %high : tensor<4x2xi1, #compound.dims<M, N>>, tensor<4x2xi1, #compound.dims<M, N>> -> tensor<4x2xi1, #compound.dims<M, N>>
   %r = compound.map select %same, %c, %low : tensor<4x2xi1, #compound.dims<M, N>>, !MN, !one -> !MN
@@ -95,6 +96,7 @@ func.func @dims(%x: tensor<4x2xf32, #compound.dims<M, N @OB>>) -> tensor<f32, #c
 // CHECK-NEXT:     %low = compound.fill -1.000000e+00 : tensor<f32, #compound.dims<>>
 // CHECK-NEXT:     %infinite = compound.fill -inf : tensor<f32, #compound.dims<>>
 // CHECK-NEXT:     %nan = compound.fill nan : tensor<f32, #compound.dims<>>
+// CHECK-NEXT:     %long = compound.fill 2097153.0 : tensor<f32, #compound.dims<>>
 // CHECK-NEXT:     %high = compound.map gt %c, %low : tensor<4x2xf32, #compound.dims<M, N>>, tensor<f32, #compound.dims<>> -> tensor<4x2xi1, #compound.dims<M, N>>
 // CHECK-NEXT:     %same = compound.map eq %seen, %high : tensor<4x2xi1, #compound.dims<M, N>>, tensor<4x2xi1, #compound.dims<M, N>> -> tensor<4x2xi1, #compound.dims<M, N>>
 // CHECK-NEXT:     %r = compound.map select %same, %c, %low : tensor<4x2xi1, #compound.dims<M, N>>, tensor<4x2xf32, #compound.dims<M, N>>, tensor<f32, #compound.dims<>> -> tensor<4x2xf32, #compound.dims<M, N>>
@@ -152,6 +154,7 @@ func.func @dims(%x: tensor<4x2xf32, #compound.dims<M, N @OB>>) -> tensor<f32, #c
 // CHECK-GENERIC-NEXT:     %low = "compound.fill"() <{value = -1.000000e+00 : f64}> : () -> tensor<f32, #compound.dims<>>
 // CHECK-GENERIC-NEXT:     %infinite = "compound.fill"() <{value = 0xfff0000000000000 : f64}> : () -> tensor<f32, #compound.dims<>>
 // CHECK-GENERIC-NEXT:     %nan = "compound.fill"() <{value = 0x7ff8000000000000 : f64}> : () -> tensor<f32, #compound.dims<>>
+// CHECK-GENERIC-NEXT:     %long = "compound.fill"() <{value = 0x4140000080000000 : f64}> : () -> tensor<f32, #compound.dims<>>
 // CHECK-GENERIC-NEXT:     %high = "compound.map"(%c, %low) <{kind = #compound<map_kind gt>}> : (tensor<4x2xf32, #compound.dims<M, N>>, tensor<f32, #compound.dims<>>) -> tensor<4x2xi1, #compound.dims<M, N>>
 // CHECK-GENERIC-NEXT:     %same = "compound.map"(%seen, %high) <{kind = #compound<map_kind eq>}> : (tensor<4x2xi1, #compound.dims<M, N>>, tensor<4x2xi1, #compound.dims<M, N>>) -> tensor<4x2xi1, #compound.dims<M, N>>
 // CHECK-GENERIC-NEXT:     %r = "compound.map"(%same, %c, %low) <{kind = #compound<map_kind select>}> : (tensor<4x2xi1, #compound.dims<M, N>>, tensor<4x2xf32, #compound.dims<M, N>>, tensor<f32, #compound.dims<>>) -> tensor<4x2xf32, #compound.dims<M, N>>
