@@ -205,6 +205,36 @@ def attention_inside() -> bool:
     return attention_of_torch in targets
 
 
+def ordered(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return what is stored in one order, and a view by strides of another one."""
+    twice = x * 2
+    return twice, torch.as_strided(twice.t().contiguous(), (2, 2), (2, 1))
+
+
+def copies(x: Tensor) -> tuple[Tensor, ...]:
+    """Return copies of an argument, of a result, and of a row."""
+    twice = x * 2
+    return x.clone(), twice, twice.clone(), x.sum(0, keepdim=True).repeat(2, 1)
+
+
+def memory() -> list[bool]:
+    """Return whether views in torch, and changes of results in place, are right."""
+    options = {"backend": "comet", "options": HARDWARE, "dynamic": False}
+    with warnings.catch_warnings(action="ignore", category=SlowPathWarning):
+        x = torch.randn(3, 2)
+        found = torch.compile(ordered, **options)(x)
+    x, given = torch.ones(2, 2), torch.ones(2, 2)
+    changed = torch.compile(copies, **options)(x)
+    for number, result in enumerate(changed):
+        result += number + 1
+    right = [2.0, 4.0, 5.0, 6.0]
+    return [
+        torch.equal(found[1], ordered(torch.clone(found[0] / 2))[1]),
+        torch.equal(x, given),
+        [result.unique().item() for result in changed] == right,
+    ]
+
+
 def equal(function: Callable[..., object], *given: Tensor) -> bool:
     """Return whether a function wholly in kernels computes exactly what torch does."""
     options = HARDWARE | {"strict": True}
@@ -305,6 +335,7 @@ def main() -> None:
         "copies": equal(shared_part, torch.randn(2, 3, 4), torch.randn(2, 1, 5)),
         "attention inside": attention_inside(),
         "changing shape": changing_shape(),
+        "memory": memory(),
         "positions": equal(offset, torch.randn(4, 3)),
         "devices": devices(),
         "autocast": autocast(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -30,12 +30,13 @@ from comet.pytorch.collectives import WAIT, chains, group_of, is_collective
 from comet.pytorch.decompositions import decompositions
 from comet.pytorch.groups import named
 from comet.pytorch.importer import (
-    Imported,
     imported,
     meta_of,
     refusal,
 )
+from comet.pytorch.memory import keep_strides, own_results
 from comet.pytorch.program_cache import emitted, ranks_of
+from comet.pytorch.region import Function, Region
 from comet.pytorch.rules import op_name
 from comet.pytorch.torch_ops import whole_attention
 from comet.pytorch.tracer import UnsupportedError
@@ -56,8 +57,6 @@ NOT_ASKED = "the option pipeline_of_ranks does not say how they are compiled"
 
 AFTER = "after"
 """The keyword of a collective for the one that torch begins before it."""
-
-Function = Callable[..., object]
 
 
 class SlowPathWarning(UserWarning):
@@ -108,7 +107,9 @@ def comet_backend(
     interpret_without_gpu()
 
     def compiled(part: fx.GraphModule, _: Sequence[torch.Tensor]) -> Function:
-        return make_boxed_func(with_kernels(part, chosen).forward)
+        fused = with_kernels(part, chosen)
+        own_results(fused)
+        return make_boxed_func(fused.forward)
 
     compilers = {"fw_compiler": compiled}
     if chosen.cuda_graphs:
@@ -179,39 +180,6 @@ class _Support(OperatorSupportBase):
         return False
 
 
-class Region(torch.nn.Module):
-    """A part of a graph that comet has compiled."""
-
-    def __init__(
-        self,
-        source: Imported,
-        function: Function | None,
-        device: torch.device,
-        *,
-        single: bool,
-    ):
-        super().__init__()
-        self._source = source
-        self._function = function
-        self._device = device
-        self._single = single
-
-    def forward(self, *arguments: torch.Tensor) -> object:
-        """
-        Launch the kernels, and return what the part returns.
-
-        As torch allows it, numbers and indices may be on the host: they are copied.
-        """
-        moved = [tensor.to(self._device) for tensor in arguments]
-        pairs = zip(self._source.arguments, moved, strict=True)
-        values = [layout.stored(tensor) for layout, tensor in pairs]
-        if self._function is not None:
-            found = self._function(*values)
-            values += found if isinstance(found, tuple) else [cast(torch.Tensor, found)]
-        outputs = [o if o is None else o.of(values) for o in self._source.outputs]
-        return outputs[0] if self._single else tuple(outputs)
-
-
 def with_kernels(graph: fx.GraphModule, options: Options) -> fx.GraphModule:
     """
     Return a graph of ATen ops whose largest translatable parts are regions.
@@ -253,6 +221,7 @@ def _partitioned(
             graph, support, allows_single_node_partition=True
         )
         fused = partitioner.fuse_partitions(partitioner.propose_partitions())
+    keep_strides(fused)
     for name, part in list(fused.named_children()):
         # A part without inputs makes constants, and torch knows on which device.
         if isinstance(part, fx.GraphModule) and part.graph.find_nodes(op="placeholder"):

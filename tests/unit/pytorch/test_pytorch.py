@@ -97,6 +97,11 @@ def test_a_shape_that_changes_runs_in_torch(found: dict[str, Any]):
     assert slow == [f"comet.attention, aten.mul {reason}"]
 
 
+def test_memory_is_as_torch_expects(found: dict[str, Any]):
+    """Views read strides of torch; a result that changes in place is no other's."""
+    assert found["memory"] == [True] * 3
+
+
 def test_positions_can_be_a_result(found: dict[str, Any]):
     assert found["positions"] is True
 
