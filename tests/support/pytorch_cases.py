@@ -209,6 +209,12 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
         "aten.index_put(a, [None, ids[1]], c[0], True))",
         ((9, 9), (2, 3), (9, 3)),
     ),
+    "rows that are set": (
+        "(a.index_copy(1, ids[0], b), "
+        "aten.index_put(a, [None, ids[0], ids[0] // 3], b[..., 0]), "
+        "aten.index_put(c, [ids[1:, 1:]], b[:1, :2, 0]))",
+        ((2, 9, 3), (2, 3, 3), (9,)),
+    ),
     "set one position": (
         "(a.index_copy(1, ids[0, :1], b), "
         "aten.index_put(a, [ids[0, 2] - 9, ids[:1, 1], None], b[1, 0]) * 2)",
@@ -327,6 +333,13 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
         "torch.where((a / 0).floor().isinf(), a, b), ids.floor())",
         ((3, 4), (3, 4)),
     ),
+    "quotients of integers": (
+        "tuple(torch.div(n, d, rounding_mode=r) * 1.0 for n in (ids * 7**14 - 5, "
+        "-ids) for d in (1, 3, 2097152) for r in ('floor', 'trunc')) + "
+        "((ids - 4) % 3 + a, torch.fmod((4 - ids).int(), 5) + a, "
+        "torch.div(a, 0.3, rounding_mode='floor'))",
+        ((3,),),
+    ),
     "remainders": (
         "(a.remainder(0.3), a.fmod(b), a % -b, a.fmod(-0.25))",
         ((3, 4), (3, 4)),
@@ -388,15 +401,17 @@ REFUSED: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "aten.sinh": ("a.sinh() + 1", ((3,),)),
     "sums of 131 positions": ("a.cumsum(0)", ((131,),)),
     "a product of 9 numbers": ("a.prod(0)", ((9, 2),)),
-    "a remainder of i64": ("ids % 2 + a", ((3,),)),
-    "arguments of aten.div": ("torch.div(a, 2, rounding_mode='floor')", ((3,),)),
+    "a division of i64 by -2": ("ids % -2 + a", ((3,),)),
     "a power with the exponent 9": ("a**9", ((4,),)),
     "elements of torch.float64": ("a.double() + 1", ((4,),)),
     "0.5 in i64": ("torch.arange(0.5, 3, dtype=torch.int64) + a", ((3,),)),
     "6 positions of an axis": ("a.scatter(1, ids.repeat(1, 2), 0.0)", ((2, 9),)),
     "the 5 largest": ("a.topk(5, 1)[0]", ((2, 10),)),
     "one position of a vector of i1": ("(a > 0)[1] | (b > 0)", ((9,), (4,))),
-    "several positions that are set": ("a.index_copy(0, ids[0], b)", ((9,), (3,))),
+    "2 of 9000000 positions that are set": (
+        "torch.zeros(9000000).index_put((ids[0][:2],), a)",
+        ((2,),),
+    ),
     "an index of conditions": ("a[a > 0] + 1", ((2, 9),)),
     "a tensor without elements": ("a + 1", ((0, 2),)),
     "a transposed convolution": (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import inf, log
 from typing import cast
 
@@ -15,7 +14,7 @@ from comet.pytorch.rules import Operand, Result, rule
 from comet.pytorch.tracer import Tracer, UnsupportedError
 
 
-def _promoted(t: Tracer, out: Result, *operands: Operand) -> list[Operand]:
+def promoted(t: Tracer, out: Result, *operands: Operand) -> list[Operand]:
     """Return operands in the element type of the result."""
     return [t.convert(x, out.element) if isinstance(x, View) else x for x in operands]
 
@@ -23,16 +22,15 @@ def _promoted(t: Tracer, out: Result, *operands: Operand) -> list[Operand]:
 def _elementwise(name: str, kind: MapKind) -> None:
     @rule(name)
     def apply(t: Tracer, out: Result, *operands: Operand) -> View:
-        return _mapped(t, out, kind, *operands)
+        return mapped(t, out, kind, *operands)
 
 
-def _mapped(t: Tracer, out: Result, kind: MapKind, *operands: Operand) -> View:
+def mapped(t: Tracer, out: Result, kind: MapKind, *operands: Operand) -> View:
     """Return a function of operands that are converted to the result's type first."""
-    return t.map(kind, *_promoted(t, out, *operands))
+    return t.map(kind, *promoted(t, out, *operands))
 
 
 for _name, _kind in {
-    "aten.div": MapKind.DIV,
     "prims.div": MapKind.DIV,
     "aten.maximum": MapKind.MAX,
     "aten.minimum": MapKind.MIN,
@@ -53,7 +51,7 @@ for _name, _kind in {
 def product(t: Tracer, out: Result, input: Operand, other: Operand):
     if out.element == i1:
         return t.map(MapKind.SELECT, *_conditions(t, input, other), 0)
-    return _mapped(t, out, MapKind.MULT, input, other)
+    return mapped(t, out, MapKind.MULT, input, other)
 
 
 def _conditions(t: Tracer, *operands: Operand) -> list[View]:
@@ -70,17 +68,17 @@ def added(t: Tracer, out: Result, input: Operand, other: Operand, *, alpha: floa
         return t.map(MapKind.SELECT, one, 1, two)
     if isinstance(input, View) and isinstance(out.element, IntegerType) and other == 0:
         return t.convert(input, out.element)  # Positions without an offset.
-    return _mapped(t, out, MapKind.ADD, input, scaled(t, out, other, alpha))
+    return mapped(t, out, MapKind.ADD, input, scaled(t, out, other, alpha))
 
 
 @rule("aten.sub")
 def sub(t: Tracer, out: Result, input: Operand, other: Operand, *, alpha: float = 1):
-    return _mapped(t, out, MapKind.SUB, input, scaled(t, out, other, alpha))
+    return mapped(t, out, MapKind.SUB, input, scaled(t, out, other, alpha))
 
 
 @rule("aten.rsub")
 def rsub(t: Tracer, out: Result, input: Operand, other: Operand, alpha: float = 1):
-    return _mapped(t, out, MapKind.SUB, other, scaled(t, out, input, alpha))
+    return mapped(t, out, MapKind.SUB, other, scaled(t, out, input, alpha))
 
 
 def scaled(t: Tracer, out: Result, operand: Operand, factor: float) -> Operand:
@@ -88,24 +86,24 @@ def scaled(t: Tracer, out: Result, operand: Operand, factor: float) -> Operand:
     if factor == 1:
         return operand
     if isinstance(operand, View):
-        return _mapped(t, out, MapKind.MULT, operand, factor)
+        return mapped(t, out, MapKind.MULT, operand, factor)
     return operand * factor
 
 
 @rule("aten.reciprocal")
 def reciprocal(t: Tracer, out: Result, input: View):
-    return _mapped(t, out, MapKind.DIV, 1.0, input)
+    return mapped(t, out, MapKind.DIV, 1.0, input)
 
 
 @rule("prims.fma")
 def fma(t: Tracer, out: Result, a: Operand, b: Operand, c: Operand):
     """Return a b + c, which torch rounds once."""
-    return _mapped(t, out, MapKind.ADD, _mapped(t, out, MapKind.MULT, a, b), c)
+    return mapped(t, out, MapKind.ADD, mapped(t, out, MapKind.MULT, a, b), c)
 
 
 @rule("aten.sigmoid")
 def sigmoid(t: Tracer, out: Result, input: View):
-    less = _mapped(t, out, MapKind.EXP, _mapped(t, out, MapKind.NEG, input))
+    less = mapped(t, out, MapKind.EXP, mapped(t, out, MapKind.NEG, input))
     return t.map(MapKind.DIV, 1.0, t.map(MapKind.ADD, less, 1.0))
 
 
@@ -143,8 +141,8 @@ def clamp(
     max: Operand | None = None,
 ):
     if min is not None:
-        input = _mapped(t, out, MapKind.MAX, input, min)
-    return input if max is None else _mapped(t, out, MapKind.MIN, input, max)
+        input = mapped(t, out, MapKind.MAX, input, min)
+    return input if max is None else mapped(t, out, MapKind.MIN, input, max)
 
 
 @rule("aten.pow")
@@ -152,7 +150,7 @@ def power(t: Tracer, out: Result, input: Operand, exponent: Operand):
     if isinstance(exponent, View):
         return _exponential(t, out, input, exponent)
     assert isinstance(input, View)
-    (base,) = cast("list[View]", _promoted(t, out, input))
+    (base,) = cast("list[View]", promoted(t, out, input))
     roots = {0.5: MapKind.SQRT, -0.5: MapKind.RSQRT}
     if exponent in roots:
         return t.map(roots[exponent], base)
@@ -212,29 +210,6 @@ def ceil(t: Tracer, out: Result, input: View):
     return negative(t, out, floor(t, out, negative(t, out, input)))
 
 
-@rule("aten.remainder")
-def remainder(t: Tracer, out: Result, input: Operand, other: Operand):
-    """Return what is left of whole multiples, which has the sign of `other`."""
-    return _left(t, out, input, other, floor)
-
-
-@rule("aten.fmod")
-def fmod(t: Tracer, out: Result, input: Operand, other: Operand):
-    """Return what is left of whole multiples, which has the sign of `input`."""
-    return _left(t, out, input, other, trunc)
-
-
-def _left(
-    t: Tracer, out: Result, input: Operand, other: Operand, round_: Callable[..., View]
-) -> View:
-    if isinstance(out.element, IntegerType):
-        raise UnsupportedError(f"a remainder of {out.element}")
-    count = round_(t, out, _mapped(t, out, MapKind.DIV, input, other))
-    return _mapped(
-        t, out, MapKind.SUB, input, _mapped(t, out, MapKind.MULT, count, other)
-    )
-
-
 @rule("aten.log1p")
 def log1p(t: Tracer, out: Result, input: View):
     """
@@ -242,7 +217,7 @@ def log1p(t: Tracer, out: Result, input: View):
 
     It is log(u) x / (u - 1) with u = 1 + x as it is rounded (Kahan's formula).
     """
-    (x,) = cast("list[View]", _promoted(t, out, input))
+    (x,) = cast("list[View]", promoted(t, out, input))
     sum_ = t.map(MapKind.ADD, x, 1.0)
     left, logs = t.map(MapKind.SUB, sum_, 1.0), t.map(MapKind.LOG, sum_)
     near = t.map(MapKind.DIV, t.map(MapKind.MULT, logs, x), left)
@@ -258,7 +233,7 @@ def expm1(t: Tracer, out: Result, input: View):
 
     It is (u - 1) x / log(u) with u = e^x as it is rounded (Kahan's formula).
     """
-    (x,) = cast("list[View]", _promoted(t, out, input))
+    (x,) = cast("list[View]", promoted(t, out, input))
     power = t.map(MapKind.EXP, x)
     less, logs = t.map(MapKind.SUB, power, 1.0), t.map(MapKind.LOG, power)
     near = t.map(MapKind.DIV, t.map(MapKind.MULT, less, x), logs)
@@ -336,7 +311,7 @@ def isinf(t: Tracer, out: Result, input: View):
 
 @rule("aten.where")
 def where(t: Tracer, out: Result, condition: View, input: Operand, other: Operand):
-    one, two = _promoted(t, out, input, other)
+    one, two = promoted(t, out, input, other)
     if not isinstance(one, View) and not isinstance(two, View):
         one = t.full((), one, out.element)
     return t.map(MapKind.SELECT, t.convert(condition, i1), one, two)

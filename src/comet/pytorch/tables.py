@@ -167,12 +167,38 @@ def index_put(
         table = t.reshaped(t.cast(sums, out.element), [*rows, *whole])
         return t.map(MapKind.ADD, input, t.permuted(table, back))
     if prod(ids.shape) != 1:
-        raise UnsupportedError("several positions that are set")
+        table = t.permuted(input, [*named.axes, *named.others(len(input.axes))])
+        table = t.reshaped(table, [count, *whole])
+        placed = _placed(t, table, ids, t.convert(each, out.element))
+        return t.permuted(t.reshaped(placed, [*rows, *whole]), back)
     one = t.permuted(t.reshaped(each, [*(1 for _ in rows), *whole]), back)
     places = t.reshaped(t.positions(count, ids.tensor.element), rows)
     here = t.map(MapKind.EQ, places, t.reshaped(ids, ()))
     here = t.permuted(t.reshaped(here, [*rows, *(1 for _ in whole)]), back)
     return t.map(MapKind.SELECT, here, t.convert(one, out.element), input)
+
+
+MOST_COMPARED = 2**24
+"""The most pairs of an id and a row that are compared to set rows."""
+
+
+def _placed(t: Tracer, table: View, ids: View, values: View) -> View:
+    """
+    Return a table with rows that ids name set to values.
+
+    Each row is that of the last id that names it, which is found by comparing all.
+    """
+    count, (rows, *whole) = prod(ids.shape), table.shape
+    if rows * count > MOST_COMPARED:
+        raise UnsupportedError(f"{count} of {rows} positions that are set")
+    flat = t.reshaped(ids, [1, count])
+    places = t.reshaped(t.positions(rows, ids.tensor.element), [rows, 1])
+    numbers = t.positions_along(flat, 1, i64)
+    here = t.map(MapKind.EQ, places, flat)
+    last = t.reduce(ReduceKind.MAX, t.map(MapKind.SELECT, here, numbers, -1), [1])
+    found = t.gathered(t.reshaped(values, [count, *whole]), t.map(MapKind.MAX, last, 0))
+    named = t.reshaped(t.map(MapKind.GE, last, 0), [rows, *(1 for _ in whole)])
+    return t.map(MapKind.SELECT, named, found, table)
 
 
 def _mask(indices: Sequence[View | None]) -> View | None:

@@ -319,7 +319,14 @@ def copy(t: Tracer, out: Result, input: View, src: View, **_: object):
     return t.expanded(t.convert(src, out.element), out.shape)
 
 
-@rule("aten.empty", "aten.empty_like", "aten.new_empty", "aten.empty_permuted")
+@rule(
+    "aten.empty",
+    "aten.empty_like",
+    "aten.empty_strided",
+    "aten.empty_permuted",
+    "aten.new_empty",
+    "aten.new_empty_strided",
+)
 def empty(t: Tracer, out: Result, *_: object, **__: object):
     return t.full(out.shape, 0, out.element)
 
