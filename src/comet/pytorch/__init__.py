@@ -3,11 +3,12 @@ The PyTorch front end: graphs as programs, and a back end of `torch.compile`.
 
 To read in this order:
 
-* `backend` (`torch.compile`) and `exporting` (`comet.from_torch`);
+* `backend` (`torch.compile`), with a `region` for each part that it compiles and what
+  torch expects of its `memory`, and `exporting` (`comet.from_torch`);
 * `importer`: from a graph of torch to a function; it runs the graph under the `tracer`,
   which finds `rules` for ATen ops, after `decompositions` into simpler ones;
-* the rules: `elementwise`, `reductions`, `views`, `tables`, `convolutions`,
-  `attention`, of `torch_ops`, and `collectives`;
+* the rules: `elementwise`, `division`, `reductions`, `views`, `tables`,
+  `convolutions`, `attention`, of `torch_ops`, and `collectives`;
 * `emitter`, `ops`, `dims`: what rules emit, still without names of dimensions, and how
   these are found; `functions` makes the functions, after `naming`;
 * several ranks: `spreading` of models by DTensors over axes of `meshes`, `merging` of
