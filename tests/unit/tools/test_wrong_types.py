@@ -18,6 +18,9 @@ WRONG: tuple[Field, ...] = (True, [1, 2], -3, 10**30, {"a": 1}, 2.5, None, "", "
 
 PLACED = re.compile(r"f\.yaml:[1-9]\d*: [^\n]+")
 
+DUMPER: type[yaml.SafeDumper] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+"""The one in C, which takes a tenth of the time, where there is one."""
+
 
 def entries(value: Field) -> Iterator[tuple[str | int, Field]]:
     """Yield the steps into a map or a list, with what is there."""
@@ -50,7 +53,7 @@ def with_value(value: Field, steps: Steps, wrong: Field) -> Field:
 def refused(read: Callable[[str, str], object], value: Field) -> bool:
     """Return whether a file is refused; check that it is by one located sentence."""
     try:
-        read(yaml.safe_dump(value, sort_keys=False), "f.yaml")
+        read(yaml.dump(value, Dumper=DUMPER, sort_keys=False), "f.yaml")
     except FileFormatError as error:
         if not PLACED.fullmatch(str(error)):
             raise
