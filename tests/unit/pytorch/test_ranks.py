@@ -91,7 +91,7 @@ def test_every_pattern_runs_right(
 ):
     program, _ = found["programs"][name]
     (ranks,) = re.findall(r"mesh @ranks {rank = (\d)}", program)
-    passes = f"triton-distributed{{ranks={ranks} pattern={pattern}}}"
+    passes = f"triton-distributed{{ranks={ranks} pattern={pattern} strategy=none}}"
     module = comet.compile(program, ROOT / HARDWARE, passes).emit("triton")
     assert outcomes({"ranks": module}, tmp_path, seeds=1) == {"ranks": "right"}
 
