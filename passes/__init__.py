@@ -42,6 +42,7 @@ PASSES = {
     "place-collectives": "sharding.place_collectives:PlaceCollectivesPass",
     "lower-reductions": "sharding.lower_reductions:LowerReductionsPass",
     "fuse": "schedule.fuse:FusePass",
+    "collapse-dims": "schedule.collapse_dims:CollapseDimsPass",
     "tile": "schedule.tile:TilePass",
     "order-programs": "schedule.order_programs:OrderProgramsPass",
     "split-epilogues": "schedule.split_epilogues:SplitEpiloguesPass",

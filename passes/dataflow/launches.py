@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from math import inf
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.from_ir.partials import arrived_partials, partial_bytes
@@ -342,3 +342,28 @@ def cheapest_launches(
 ) -> list[tuple[Kernel, ...]]:
     """Return the groups of kernels that save most launches, see `launches`."""
     return [group for stage in needs.stages() for group in prices.launches(stage)]
+
+
+class Timed(Protocol):
+    """A kernel with the time of a launch of its own."""
+
+    @property
+    def seconds(self) -> float:
+        """The seconds of the launch, with its start."""
+        ...
+
+
+TimedKernel = TypeVar("TimedKernel", bound=Timed)
+
+
+def seconds_of_launches(
+    needs: Needs[TimedKernel], prices: LaunchPrices[TimedKernel]
+) -> float:
+    """Return the seconds of kernels, with the cheapest launches."""
+    one_each = sum(kernel.seconds for kernel in needs.kernels)
+    merged = (group for group in cheapest_launches(needs, prices) if len(group) > 1)
+    saved = (
+        sum(prices.best((kernel,))[0] for kernel in group) - prices.best(group)[0]
+        for group in merged
+    )
+    return one_each - sum(saved)

@@ -26,6 +26,7 @@ OPTIONS: Mapping[str, Sequence[str]] = {
     "strategy": (*STRATEGIES, "priority"),
     "between": ("recompute", "spill"),
     "narrow": ("none",),
+    "collapse": ("all", "all", "none"),
     "merge": ("launch", "last"),
     "launches": ("none",),
     "share": ("all", "none"),

@@ -64,6 +64,7 @@ from comet.passes.pipelines.triton_distributed.start import (
     check_single,
     plan_start,
 )
+from comet.passes.schedule.collapse_dims import CollapseDimsPass
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.hoist_copies import HoistCopiesPass
 from comet.passes.schedule.materialize_copies import MaterializeCopiesPass
@@ -266,6 +267,9 @@ class TritonDistributedPass(TritonOptions):
                 launches=self.launches,
                 specialize=self.may_specialize,
             )
+            if self.instances == 1:
+                given = None if self.factors == AUTO else self.factors
+                yield CollapseDimsPass(self.collapse, given)
         yield TilePass(factors=self.factors)
         if self.may_specialize:
             tiles = "auto" if self.factors == AUTO else "kept"

@@ -115,6 +115,9 @@ class TritonOptions(Pipeline):
     narrow: str = "auto"
     """See `fuse`."""
 
+    collapse: str = "auto"
+    """See `dims` of `collapse-dims`; on one rank, without groups of programs."""
+
     factors: str = "auto"
     """See `tile`."""
 

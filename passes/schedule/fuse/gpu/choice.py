@@ -31,6 +31,7 @@ from comet.dialects.schedule.attributes import NARROW
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.levels import spmd_region
 from comet.passes.analysis.stored_values import format_stored, value_names
+from comet.passes.dataflow.launches import seconds_of_launches
 from comet.passes.dataflow.outline_kernels.uneven_shards import uneven_extents
 from comet.passes.schedule.fuse.gpu.cut import cut_in_two
 from comet.passes.schedule.fuse.gpu.forms import Forms
@@ -43,7 +44,6 @@ from comet.passes.schedule.fuse.gpu.groups import (
 from comet.passes.schedule.fuse.gpu.launching import (
     launched_tilings,
     needs_of,
-    seconds_of_launches,
 )
 from comet.passes.schedule.fuse.gpu.narrow import (
     NarrowedProduct,

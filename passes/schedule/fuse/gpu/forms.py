@@ -7,10 +7,9 @@ from math import inf, isinf
 
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.passes.dataflow.launches import Needs
+from comet.passes.dataflow.launches import Needs, seconds_of_launches
 from comet.passes.schedule.fuse.gpu.bound import KernelBound
 from comet.passes.schedule.fuse.gpu.groups import Group, Kernel, Values
-from comet.passes.schedule.fuse.gpu.launching import seconds_of_launches
 from comet.passes.schedule.fuse.gpu.op_facts import Facts
 from comet.passes.schedule.fuse.gpu.plan import LoopNest, loop_nests, plan_form
 from comet.passes.schedule.fuse.gpu.trial import Trials

@@ -1,5 +1,5 @@
 """
-The time of all kernels of a function with the launches that `merge-launches` will make.
+The tiles of all kernels of a function, with the launches that `merge-launches` makes.
 
 Kernels that do not depend on each other may share one launch.
 """
@@ -11,25 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from xdsl.ir import SSAValue
 
 from comet.dialects.compound.gather import scatterings
-from comet.passes.dataflow.launches import LaunchPrices, Needs, cheapest_launches
+from comet.passes.dataflow.launches import Needs, seconds_of_launches
 from comet.passes.schedule.fuse.gpu.groups import values_read
 from comet.passes.schedule.fuse.gpu.plan import Step
-from comet.passes.schedule.fuse.gpu.trial import Trials, TriedKernel
+from comet.passes.schedule.fuse.gpu.trial import Trials
 from comet.passes.schedule.tile.gpu import KernelTiling
 from comet.passes.schedule.tile_tree import Spatial
-
-
-def seconds_of_launches(
-    needs: Needs[TriedKernel], prices: LaunchPrices[TriedKernel]
-) -> float:
-    """Return the seconds of kernels, with the cheapest launches."""
-    one_each = sum(trial.tiling.seconds for trial in needs.kernels)
-    merged = (group for group in cheapest_launches(needs, prices) if len(group) > 1)
-    saved = (
-        sum(prices.best((trial,))[0] for trial in group) - prices.best(group)[0]
-        for group in merged
-    )
-    return one_each - sum(saved)
 
 
 def launched_tilings(steps: Sequence[Step], trials: Trials) -> list[KernelTiling]:

@@ -146,6 +146,11 @@ class TriedKernel:
     """The work of its programs, empty if it may not share a launch."""
     known: Known
 
+    @property
+    def seconds(self) -> float:
+        """The seconds of a launch of its own."""
+        return self.tiling.seconds
+
 
 class Trials:
     """

@@ -1,0 +1,274 @@
+"""
+Which dimensions of kernels `collapse-dims` makes one: those with which a GPU is faster.
+
+Kernels are priced with the launches that they may share, as `fuse` does: tiles that are
+best for a launch of its own may cost a launch that several share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from comet.cost.from_ir.gpus import device_of
+from comet.cost.from_ir.kernel import launch_numbers, summarize
+from comet.dialects.arch import SystemOp
+from comet.dialects.arch.gpu_levels import gpu_levels
+from comet.dialects.compound import ContractOp, FillOp, IndexOp, View
+from comet.dialects.compound.dims import names_of
+from comet.dialects.compound.rename import viewed
+from comet.dialects.compound.views import sources
+from comet.dialects.cost import COST_NAME, estimate_of
+from comet.dialects.description import Description
+from comet.dialects.schedule import SpatialOp, TemporalOp
+from comet.dialects.schedule.node import NodeOp
+from comet.passes.analysis.functions import in_copy
+from comet.passes.analysis.grid import grid_nodes
+from comet.passes.dataflow.launches import (
+    LaunchPrices,
+    Needs,
+    TiledNode,
+    extents_around,
+    seconds_of_launches,
+)
+from comet.passes.schedule.collapse_dims.rewrite import collapse
+from comet.passes.schedule.collapse_dims.runs import (
+    Run,
+    collapsed_name,
+    collapsible_runs,
+    larger_blocks,
+    parts_of,
+)
+from comet.passes.schedule.plan_string import BLOCK, PlanEntry
+from comet.passes.schedule.tile import chosen_plan, tile_function
+from comet.passes.schedule.tile.gpu import KernelTiling, best_tiling
+from comet.passes.search.goal import LATENCY
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """A kernel with some runs of dimensions as one each, and with its best tiles."""
+
+    runs: tuple[Run, ...]
+    seconds: float
+    """The seconds of a launch of its own."""
+    nodes: tuple[TiledNode, ...]
+    """The work of its programs, empty if it may not share a launch."""
+
+
+def all_runs(func: FuncOp) -> Mapping[str, tuple[Run, ...]]:
+    """Return the runs of dimensions that can be one, by the name of the kernel."""
+    found = {node: collapsible_runs(node) for node in grid_nodes(func)}
+    return {node.node_name or "": runs for node, runs in found.items() if runs}
+
+
+def planned_runs(
+    func: FuncOp, plan: Sequence[PlanEntry]
+) -> Mapping[str, tuple[Run, ...]]:
+    """Return the runs whose names together a plan has, by the name of the kernel."""
+    named = {
+        entry.name: {dim.removeprefix(BLOCK) for dim, _ in entry.loops}
+        for entry in plan
+    }
+    found = {
+        node.node_name or "": tuple(_planned_in(node, named))
+        for node in grid_nodes(func)
+    }
+    return {name: runs for name, runs in found.items() if runs}
+
+
+def _planned_in(node: SpatialOp, plan: Mapping[str, set[str]]) -> Iterator[Run]:
+    """
+    Yield the runs of a kernel that a plan names, from the dimensions of each node.
+
+    Loops that the plan has as they are stay.
+    """
+    loops = [op for op in node.walk() if isinstance(op, TemporalOp)]
+    taken = {dim for op in loops if op.node_name in plan for dim in op.factors}
+    for whole in collapsible_runs(node):
+        in_grid = whole[0] in node.factors
+        names = plan.get(node.node_name or "", set()) if in_grid else _all(plan)
+        for run in parts_of(whole):
+            if collapsed_name(run) in names and taken.isdisjoint(run):
+                taken.update(run)
+                yield run
+
+
+def _all(plan: Mapping[str, set[str]]) -> set[str]:
+    """Return all dimensions that a plan names."""
+    return set[str]().union(*plan.values())
+
+
+def chosen_runs(func: FuncOp, system: SystemOp) -> Mapping[str, tuple[Run, ...]]:
+    """Return the runs that are to be one, by the name of the kernel."""
+    nodes = grid_nodes(func)
+    merged = set(_merged_later(nodes))
+    groups = {node: () if node in merged else _groups(node) for node in nodes}
+    if not any(groups.values()):
+        return {}
+    tilings = _Tilings(system)
+    others = {
+        node: [form for runs in groups[node] if (form := tilings.form(node, runs))]
+        for node in nodes
+    }
+    prices = LaunchPrices[Form](device_of(system), lambda form: form.nodes)
+    needs = _needs_of(nodes)
+    chosen = dict(zip(nodes, _present(func, system), strict=True))
+    for stage in needs.stages():
+        chosen |= _fastest(stage, chosen, others, prices)
+    return {
+        node.node_name or "": form.runs for node, form in chosen.items() if form.runs
+    }
+
+
+def _groups(node: SpatialOp) -> tuple[tuple[Run, ...], ...]:
+    """Return the runs to try in a kernel: all that may help, and each alone."""
+    runs = tuple(run for run in collapsible_runs(node) if larger_blocks(node, run))
+    return tuple(dict.fromkeys((runs, *((run,) for run in runs)))) if runs else ()
+
+
+def _merged_later(nodes: Sequence[SpatialOp]) -> Iterator[SpatialOp]:
+    """
+    Yield kernels that may be one launch, in which the last programs merge partials.
+
+    One reduces what programs of the other split: `merge-partials` wants the same
+    dimensions in both.
+    """
+    for reader in nodes:
+        if any(isinstance(op, ContractOp) for op in reader.walk()):
+            continue
+        kept = {dim for value in reader.outs for dim in names_of(value)}
+        for value in reader.ins:
+            split = viewed(value).owner
+            if not isinstance(split, SpatialOp):
+                continue
+            pairs = zip(names_of(viewed(value)), names_of(value), strict=False)
+            if any(old in split.factors and new not in kept for old, new in pairs):
+                yield from (reader, split)
+
+
+def _fastest(
+    stage: Needs[SpatialOp],
+    present: Mapping[SpatialOp, Form],
+    others: Mapping[SpatialOp, Sequence[Form]],
+    prices: LaunchPrices[Form],
+) -> Mapping[SpatialOp, Form]:
+    """
+    Return the forms of the kernels of a stage with which its launches take least time.
+
+    Each kernel in turn gets the best of its forms: from the present ones on, and from
+    those with which launches of their own take least.
+    """
+    varied = [node for node in stage.kernels if others[node]]
+    start = {node: present[node] for node in stage.kernels}
+    if not varied:
+        return start
+
+    def seconds(forms: Mapping[SpatialOp, Form]) -> float:
+        # In nanoseconds, as estimates are: less is no reason for other dimensions.
+        return round(seconds_of_launches(stage.of(forms.__getitem__), prices), 9)
+
+    def descended(forms: Mapping[SpatialOp, Form]) -> Mapping[SpatialOp, Form]:
+        for node in varied:
+            tried = ({**forms, node: form} for form in (present[node], *others[node]))
+            forms = min(tried, key=seconds)
+        return forms
+
+    alone = {
+        node: min((form, *others[node]), key=lambda each: each.seconds)
+        for node, form in start.items()
+    }
+    return min(map(descended, (start, alone)), key=seconds)
+
+
+def _present(func: FuncOp, system: SystemOp) -> Iterator[Form]:
+    """Yield the kernels of a function as they are, in order, with planned tiles."""
+    copy, gpu, levels = in_copy(func), device_of(system), gpu_levels(system)
+    tile_function(copy, chosen_plan(copy, system, LATENCY), system)
+    for node in grid_nodes(copy):
+        figures = estimate_of(node)
+        assert figures is not None  # tiling a kernel estimates it
+        tiled = TiledNode.of(node, levels, gpu)
+        seconds = figures.latency * 1e-9 + gpu.times.launch
+        yield Form((), seconds, () if tiled is None else (tiled,))
+
+
+def _needs_of(nodes: Sequence[SpatialOp]) -> Needs[SpatialOp]:
+    """Return the kernels of a function, and which of them each one reads from."""
+    inside = set(nodes)
+
+    def read_by(node: SpatialOp) -> Iterator[SpatialOp]:
+        for value in node.operands:
+            for source in sources(value):
+                if source.owner in inside:
+                    assert isinstance(source.owner, SpatialOp)
+                    yield source.owner
+
+    return Needs(tuple(nodes), {node: frozenset(read_by(node)) for node in nodes})
+
+
+class _Tilings:
+    """The best tiles of kernels on a machine; those of equal ones are found once."""
+
+    def __init__(self, system: SystemOp):
+        self._system = system
+        self._gpu, self._levels = device_of(system), gpu_levels(system)
+        self._known: dict[Hashable, Form | None] = {}
+
+    def form(self, node: SpatialOp, runs: tuple[Run, ...]) -> Form | None:
+        """Return a kernel with runs as one dimension each, None if no tiles fit."""
+        alone = _alone(node)
+        for run in runs:
+            collapse(alone, run)
+        seen = Description(_is_view)
+        seen.operations((alone,))
+        key = runs, seen.so_far
+        if key not in self._known:
+            self._known[key] = self._tiled(alone, runs)
+        return self._known[key]
+
+    def _tiled(self, node: SpatialOp, runs: tuple[Run, ...]) -> Form | None:
+        summary = summarize(node, self._levels, self._gpu)
+        if (tiling := best_tiling(node, summary, self._gpu)) is None:
+            return None
+        numbers = launch_numbers(tiling.launch)
+        tiled = TiledNode(summary, tiling.blocks, numbers, extents_around(node))
+        return Form(runs, tiling.seconds, (tiled,))
+
+
+def fastest_tiling(node: SpatialOp, system: SystemOp) -> KernelTiling | None:
+    """Return the fastest tiles of a kernel, None if none fit."""
+    gpu = device_of(system)
+    return best_tiling(node, summarize(node, gpu_levels(system), gpu), gpu)
+
+
+def _is_view(op: Operation) -> bool:
+    """Whether a kernel reads what an op makes by other addresses, or computes it."""
+    return isinstance(op, View | IndexOp | FillOp)
+
+
+def _alone(node: SpatialOp) -> SpatialOp:
+    """Return a copy of a kernel in a block of its own, with the views that it reads."""
+    block, copies = Block(), dict[SSAValue, SSAValue]()
+
+    def add(value: SSAValue) -> None:
+        if value in copies:
+            return
+        if not isinstance(op := value.owner, Operation) or not _is_view(op):
+            copies[value] = block.insert_arg(value.type, len(block.args))
+            return
+        for operand in op.operands:
+            add(operand)
+        block.add_op(op.clone(copies))
+
+    for value in node.operands:
+        add(value)
+    block.add_op(copy := node.clone(copies))
+    copy.attributes.pop(COST_NAME, None)
+    for op in copy.walk():
+        if isinstance(op, NodeOp):
+            op.name_attr = None
+    return copy
