@@ -11,7 +11,7 @@ import faulthandler
 import json
 import signal
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
@@ -108,6 +108,7 @@ def reduced(
     kind: str = "sum",
     factor: int = 1,
     lengths: Sequence[int] = (4,),
+    asked: Mapping[str, str] = ASKED,
 ) -> float:
     """Return the error of reductions over groups, and of the gradients of sums."""
 
@@ -117,7 +118,7 @@ def reduced(
         return x
 
     compiled = torch.compile(
-        total, backend="comet", options=dict(hardware=GPUS, **ASKED), dynamic=False
+        total, backend="comet", options=dict(hardware=GPUS, **asked), dynamic=False
     )
 
     def results(run: Callable[[Tensor], Tensor], length: int) -> Tensor:
@@ -178,7 +179,7 @@ def process(rank: int, folder: str, every: bool) -> None:
     )
     tries: dict[str, Callable[[], float]] = {
         "tensor": lambda: learned(plane, GPUS, False, pushing),
-        "not asked for": lambda: learned(plane, ONE_GPU, False, None),
+        "not asked for": lambda: reduced(tensor, asked={}),
         "two groups": lambda: reduced(data, tensor, tensor),
         "another shape of one replica": lambda: reduced(
             tensor, lengths=(4, 6)[: replica + 1]
@@ -189,6 +190,7 @@ def process(rank: int, folder: str, every: bool) -> None:
         ),
     }
     more: dict[str, Callable[[], float]] = {
+        "not asked for by a model": lambda: learned(plane, ONE_GPU, False, None),
         "sequence": lambda: learned(plane, GPUS, True, fused),
         "fully sharded": lambda: learned(plane, GPUS, False, pushing, fully=True),
         "one GPU": lambda: learned(plane, ONE_GPU, False, pushing),

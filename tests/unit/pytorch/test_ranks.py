@@ -139,14 +139,16 @@ def test_collectives_in_torch_stay_in_order(found: dict[str, Any]):
 
 WAIT = "_c10d_functional.wait_tensor"
 REDUCE = "_c10d_functional.all_reduce"
+NOT_ASKED = "the option pipeline_of_ranks does not say how they are compiled"
 REASONS = {
     "tensor": None,
-    "not asked for": "the option pipeline_of_ranks does not say how they are compiled",
+    "not asked for": NOT_ASKED,
     "two groups": "their group, ranks {data} (data), is not that of the collectives in "
     "kernels, ranks {tensor} (tensor)",
     "another shape of one replica": None,
     "first rank fails": None,
     "memory of GPUs": None,
+    "not asked for by a model": NOT_ASKED,
     "sequence": None,
     "fully sharded": None,
     "one GPU": "their program does not compile: <text>:3:3: error: triton-distributed: "
