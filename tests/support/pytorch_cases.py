@@ -340,6 +340,10 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
         "torch.div(a, 0.3, rounding_mode='floor'))",
         ((3,),),
     ),
+    "normalized by given statistics": (
+        "aten._native_batch_norm_legit_no_training(a, b, c, d, d.exp(), 0.1, 1e-5)[0]",
+        ((2, 3, 4, 2), (3,), (3,), (3,)),
+    ),
     "remainders": (
         "(a.remainder(0.3), a.fmod(b), a % -b, a.fmod(-0.25))",
         ((3, 4), (3, 4)),

@@ -75,6 +75,30 @@ def _slice_backward(
     return torch.slice_scatter(zeros, grad, dim, start, end, step)
 
 
+def _batch_norm(
+    input: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    mean: torch.Tensor,
+    variance: torch.Tensor,
+    momentum: float,
+    epsilon: float,
+) -> tuple[torch.Tensor, ...]:
+    """Return a normalization by statistics that are given, and none of its own."""
+    wide = input.to(torch.promote_types(input.dtype, torch.float32))
+
+    def of_channels(numbers: torch.Tensor) -> torch.Tensor:
+        return numbers.to(wide.dtype).view(-1, *[1] * (input.dim() - 2))
+
+    scale = torch.rsqrt(of_channels(variance) + epsilon)
+    result = (wide - of_channels(mean)) * scale
+    if weight is not None:
+        result = result * of_channels(weight)
+    if bias is not None:
+        result = result + of_channels(bias)
+    return result.to(input.dtype), mean.new_empty(0), mean.new_empty(0)
+
+
 LISTS = (
     "abs add addcdiv addcmul clamp_max clamp_min copy div exp lerp log maximum minimum "
     "mul neg pow reciprocal rsqrt sign sqrt sub zero"
@@ -125,6 +149,7 @@ def _of_lists() -> Table:
 OURS: Table = {
     aten.cat.default: _cat,
     aten.slice_backward.default: _slice_backward,
+    aten._native_batch_norm_legit_no_training.default: _batch_norm,
 } | _of_lists()
 """Ops of lists, and those that are cut where tensors have no elements: we have none."""
 
