@@ -11,7 +11,7 @@ from statistics import geometric_mean
 
 import model_tables
 import pytest
-from covering import EVERY_CASE, exhaustive, one_of
+from covering import EVERY_CASE, exhaustive, one_of, some
 from model_tables import BATCHES, KEYS, decode, gemm, tables
 from paths import ROOT
 
@@ -126,7 +126,8 @@ def test_one_kernel_that_pushes_saves_a_launch_at_least(rows: int):
 
 
 def test_what_fusing_saves_is_a_constant():
-    saved = [decode(keys, None, 1) - decode(keys, "fused", 1) for keys in KEYS]
+    keys = some(KEYS, 2)
+    saved = [decode(each, None, 1) - decode(each, "fused", 1) for each in keys]
     assert max(saved) < 1.2 * min(saved)
     assert min(saved) > 2 * 6e-6  # the launches of collectives, at the least
 

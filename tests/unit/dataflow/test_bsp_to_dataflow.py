@@ -71,6 +71,7 @@ def test_the_kernel_that_reads_an_input_sends_it(name: str):
     assert first.is_before_in_block(reads)
 
 
+@one_of(3)
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=exhaustive)])
 @pytest.mark.parametrize("name", [*TEXTS, *SHARED_TEXTS])
 def test_a_persistent_kernel_makes_sends_and_reads(name: str, ranks: int):

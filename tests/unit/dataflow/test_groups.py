@@ -61,6 +61,7 @@ def test_programs_that_exchange_compute_the_same(name: str, ctas: int, level: st
 ON_RANKS = [("softmax", 2, 3), ("layernorm", 2, 2), ("softmax", 4, 2), ("masked", 2, 2)]
 
 
+@one_of(3)
 @pytest.mark.parametrize(("case", "level"), fraction(ON_RANKS, [*LEVELS]))
 def test_groups_on_ranks_compute_the_same(case: tuple[str, int, int], level: str):
     name, ranks, ctas = case

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from covering import EVERY_CASE
+from covering import EVERY_CASE, one_of
 from gpu_graphs import H200
 from gpu_ranks import H200X8, SHARED_TEXTS
 from paths import ROOT
@@ -286,6 +286,7 @@ SPLITS = {
 ONE_LAUNCH = 'merge=last launches="main_a_kernel main_c_kernel"'
 
 
+@one_of(2)
 @pytest.mark.parametrize("split", SPLITS)
 def test_last_programs_of_a_shared_launch_merge(split: str, tmp_path: Path):
     text, merges = SPLITS[split]
@@ -296,6 +297,7 @@ def test_last_programs_of_a_shared_launch_merge(split: str, tmp_path: Path):
     assert not wrong({"split": source}, tmp_path)
 
 
+@one_of(2)
 @pytest.mark.parametrize("split", SPLITS)
 def test_merging_in_a_shared_launch_means_the_same(split: str):
     text, _ = SPLITS[split]

@@ -26,6 +26,7 @@ SIZES = {"small": {"M": 5, "N": 13, "K": 3}, "even": {"M": 16, "N": 32, "K": 8}}
 LOWER = "fuse{strategy=auto},tile,outline-kernels"
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("name", "dim", "ranks", "size"),
     covering(product(TEXTS, ("M", "N"), (1, 3, 8), SIZES), 1),
@@ -36,6 +37,7 @@ def test_programs_of_several_ranks(name: str, dim: str, ranks: int, size: str) -
     assert_same_meaning(before, after, "f")
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("name", "ranks", "size"), covering(product(SHARED_TEXTS, (2, 3, 4, 8), SIZES), 1)
 )

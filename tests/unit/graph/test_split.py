@@ -140,6 +140,7 @@ func.func @main(%q: {types[0]}, %k: {types[1]} {shard}, %v: {types[2]} {shard},
 """
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("ranks", "parts", "stream"),
     covering(product(RANKS, (1, 4, 6, 24), ("", "stream,")), 1),

@@ -5,6 +5,7 @@ What launch plans decide: all-reduces send all terms or shards, and fewer kernel
 from pathlib import Path
 
 import pytest
+from covering import one_of
 from gpu_graphs import H200, LAYERNORM
 from gpu_ranks import H200X8, SHARED_TEXTS
 from semantics import parse_module, run_passes
@@ -26,6 +27,7 @@ def compiled(rows: int, ranks: int, options: str = "") -> tuple[str, list[Choice
     return str(plan), [each for each in record.choices if each.name == "all-reduces"]
 
 
+@one_of(2)
 @pytest.mark.parametrize("pattern", ["bsp", "fused"])
 def test_many_rows_are_summed_in_shards(pattern: str):
     plan, (choice,) = compiled(512, 8, f"pattern={pattern}")

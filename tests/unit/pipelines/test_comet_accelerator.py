@@ -78,6 +78,7 @@ def test_every_stage_means_the_same(
         assert_same_meaning(before, module, "main")
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("op", "strategy", "machine"),
     covering(product(OPS, STRATEGIES, MACHINES), 1),
@@ -94,6 +95,7 @@ def test_short_and_empty_shares_mean_the_same(op: str, strategy: str, machine: i
 KINDS = ("gather", "reduce_scatter_all_gather", "reduce_broadcast")
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("op", "strategy", "at", "kind"),
     covering(product(OPS, STRATEGIES, ("GB", "OB"), KINDS), 1),

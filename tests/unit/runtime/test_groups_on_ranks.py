@@ -77,6 +77,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     return run_mutations(sources, "softmax", TRIED, folder)
 
 
+@one_of(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_groups_that_exchange_with_other_ranks_are_right(
     name: str, found: Mapping[str, str]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from itertools import product
 
 import pytest
-from covering import covering, fraction
+from covering import covering, fraction, one_of
 from gpu_graphs import GRAPHS, H200, KEY_GRADIENTS, LAYERNORM, SOFTMAX
 from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -42,6 +42,7 @@ def loops(node: SpatialOp) -> list[str]:
     return [dim for op in nodes for dim in op.factors]
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("text", "streamed", "options", "size"),
     covering(
@@ -59,6 +60,7 @@ def test_named_ops_keep_their_meaning(
     assert_same_meaning(before, after, "f")
 
 
+@one_of(2)
 @pytest.mark.parametrize(("name", "options"), fraction(GRAPHS, OPTIONS, 4))
 def test_any_graph_keeps_its_meaning(name: str, options: str) -> None:
     before = run_passes(parse_module(GRAPHS[name]), H200)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from covering import exhaustive
+from covering import exhaustive, one_of
 from gpu_graphs import H200, kernels
 from graph_text import Program
 from paths import ROOT
@@ -42,6 +42,7 @@ def function(text: str) -> FuncOp:
     return found
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     "name",
     [

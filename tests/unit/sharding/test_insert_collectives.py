@@ -38,6 +38,7 @@ def check_meaning(before: ModuleOp, pipeline: str) -> ModuleOp:
     return after
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("op", "sizes", "axes", "dim", "stream"),
     covering(product(OPS, ODD_SIZES, MESHES, "MKN", ("", "stream,"))),

@@ -49,6 +49,7 @@ def test_samples(name: str, ranks: int):
     assert remaining(after) <= MOVING
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("op", "sizes", "axes", "dim", "stream"),
     covering(

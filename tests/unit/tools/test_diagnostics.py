@@ -4,6 +4,7 @@ import re
 from time import perf_counter
 
 import pytest
+from covering import one_of
 from gpu_ranks import H200X8
 from paths import HARDWARE
 from programs import graph_text
@@ -48,6 +49,7 @@ def test_an_error_in_a_kernel_has_the_location_of_its_function(ranks: int):
     assert re.match(r"in.mlir:\d+:\d+: in @main_\w*kernel, 'dataflow.kernel' op", found)
 
 
+@one_of(2)
 @pytest.mark.parametrize("copies", [1, 2])
 @pytest.mark.parametrize("option", ["inputs=symmetric", "persistent=true"])
 def test_an_option_that_does_not_apply_has_the_location_of_a_function(

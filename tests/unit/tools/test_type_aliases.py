@@ -3,6 +3,7 @@
 from functools import cache
 
 import pytest
+from covering import one_of
 from paths import HARDWARE, SAMPLES
 from xdsl.dialects.builtin import ModuleOp
 
@@ -31,6 +32,7 @@ def compiled(name: str) -> ModuleOp:
     return comet.compile(program, HARDWARE / f"{machine}.yaml", passes).module
 
 
+@one_of(2)
 @pytest.mark.parametrize("generic", [False, True])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_is_printed_is_read_back(name: str, generic: bool):

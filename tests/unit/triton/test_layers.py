@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from covering import one_of
 from gpu_graphs import H200
 from graph_text import Program
 from semantics import parse_module, run_passes
@@ -25,6 +26,7 @@ def layers(count: int, rows: int) -> str:
     return p.returning(x, function="layers")
 
 
+@one_of(2)
 @pytest.mark.parametrize(("count", "rows"), [(1, 17), (3, 33)])
 def test_layers_share_kernels(count: int, rows: int, tmp_path: Path):
     pipeline = f"{H200},triton-distributed{{strategy=none split=none}}"

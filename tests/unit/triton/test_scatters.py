@@ -65,6 +65,7 @@ def test_one_gpu_adds(tmp_path: Path):
     assert not wrong(sources, tmp_path)
 
 
+@one_of(3)
 @pytest.mark.parametrize(
     "strategy", ["none", pytest.param("full", marks=exhaustive), "priority"]
 )

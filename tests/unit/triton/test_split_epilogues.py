@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from covering import one_of
 from gpu_graphs import H200, SOFTMAX
 from gpu_ranks import H200X8, MI300X8, SHARED_TEXTS
 from triton_modules import check_all, compile_all, emitted
@@ -108,6 +109,7 @@ def test_meaning(tmp_path: Path):
         assert facts["ok"], facts
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("text", "hardware", "target", "tiles"),
     [
@@ -145,6 +147,7 @@ def test_registers_suffice_with_the_subtiles_that_are_chosen(
     assert whole["spills"] != 0
 
 
+@one_of(3)
 @pytest.mark.parametrize(
     "tiles",
     [

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from covering import some
+from covering import one_of, some
 from gpu_graphs import H200, SOFTMAX
 from gpu_ranks import H200X8, SHARED_TEXTS
 from named_ops import NAMED_OPS
@@ -54,6 +54,7 @@ def test_a_number_has_no_rows_to_store():
     assert parts(text, "stores=all") == []
 
 
+@one_of(2)
 @pytest.mark.parametrize(
     ("extents", "found"),
     [
