@@ -91,7 +91,9 @@ def test_every_pattern_runs_right(
 ):
     program, _ = found["programs"][name]
     (ranks,) = re.findall(r"mesh @ranks {rank = (\d)}", program)
-    passes = f"triton-distributed{{ranks={ranks} pattern={pattern} strategy=none}}"
+    kernels = "auto" if EVERY_CASE else "none"
+    options = f"ranks={ranks} pattern={pattern} strategy={kernels}"
+    passes = f"triton-distributed{{{options}}}"
     module = comet.compile(program, ROOT / HARDWARE, passes).emit("triton")
     assert outcomes({"ranks": module}, tmp_path, seeds=1) == {"ranks": "right"}
 

@@ -41,7 +41,8 @@ def test_all_rows_are_waited_for(tmp_path: Path):
         few, many = (*few, "fused"), ("pull", *many)
     sources = {name: module(name, 5, 2) for name in few}
     sources |= {f"{name} of 3": module(name, 10, 3) for name in many}
-    assert set(outcomes(sources, tmp_path, seeds=1).values()) == {"right"}
+    found = outcomes(sources, tmp_path, seeds=2 if EVERY_CASE else 1)
+    assert set(found.values()) == {"right"}
 
 
 ONE_COLUMN = """

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from covering import EVERY_CASE
 from paths import ROOT
 from rank_runs import outcomes
 from triton_modules import emitted, hardware
@@ -41,11 +42,13 @@ def compiled(text: str, machine: str, ranks: int, fuse: str, channels: str) -> s
 def test_a_block_that_is_not_there_is_not_signalled(tmp_path: Path):
     text = compiled(SENT, "mi300x8.yaml", 2, "between=spill", "pattern=pull")
     assert "if l < 7:" in text
-    assert outcomes({"main": text}, tmp_path, seeds=1) == {"main": "right"}
+    found = outcomes({"main": text}, tmp_path, seeds=2 if EVERY_CASE else 1)
+    assert found == {"main": "right"}
 
 
 def test_a_block_that_is_not_there_is_not_awaited(tmp_path: Path):
     channels = 'pattern=push blocks="K=2"'
     text = compiled(AWAITED, "h200x8.yaml", 3, "strategy=none", channels)
     assert "+ tl.minimum(k // 4, 1), epoch" in text
-    assert outcomes({"main": text}, tmp_path, seeds=1) == {"main": "right"}
+    found = outcomes({"main": text}, tmp_path, seeds=2 if EVERY_CASE else 1)
+    assert found == {"main": "right"}
