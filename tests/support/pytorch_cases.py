@@ -344,6 +344,11 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
         "aten._native_batch_norm_legit_no_training(a, b, c, d, d.exp(), 0.1, 1e-5)[0]",
         ((2, 3, 4, 2), (3,), (3,), (3,)),
     ),
+    "gradients of weights with norms": (
+        "aten._weight_norm_interface_backward(a, b, c, b.norm(dim=(0, 1), "
+        "keepdim=True), 2)",
+        ((2, 3, 4), (2, 3, 4), (1, 1, 4)),
+    ),
     "remainders": (
         "(a.remainder(0.3), a.fmod(b), a % -b, a.fmod(-0.25))",
         ((3, 4), (3, 4)),

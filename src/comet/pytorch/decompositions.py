@@ -99,6 +99,20 @@ def _batch_norm(
     return result.to(input.dtype), mean.new_empty(0), mean.new_empty(0)
 
 
+def _weight_norm_backward(
+    grad: torch.Tensor,
+    directions: torch.Tensor,
+    lengths: torch.Tensor,
+    norms: torch.Tensor,
+    dim: int,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the gradients of directions and lengths of weights, of which `dim` has."""
+    others = [axis for axis in range(grad.dim()) if axis != dim]
+    along = (grad * directions).sum(others, keepdim=True) / norms
+    across = grad - directions * (along / norms)
+    return across * (lengths / norms), along
+
+
 LISTS = (
     "abs add addcdiv addcmul clamp_max clamp_min copy div exp lerp log maximum minimum "
     "mul neg pow reciprocal rsqrt sign sqrt sub zero"
@@ -150,6 +164,7 @@ OURS: Table = {
     aten.cat.default: _cat,
     aten.slice_backward.default: _slice_backward,
     aten._native_batch_norm_legit_no_training.default: _batch_norm,
+    aten._weight_norm_interface_backward.default: _weight_norm_backward,
 } | _of_lists()
 """Ops of lists, and those that are cut where tensors have no elements: we have none."""
 
