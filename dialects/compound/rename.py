@@ -86,6 +86,12 @@ class RenameOp(IRDLOperation):
         return names[first : first + 2]
 
     @property
+    def dropped(self) -> str | None:
+        """The merged dimension of one element, if there is one: the other one stays."""
+        sizes = extents_of(self.input)
+        return next((dim for dim in self.merged if sizes[dim] == 1), None)
+
+    @property
     def reshaped(self) -> tuple[str, ...]:
         """The operand's dimensions that are split or merged."""
         return self.merged if self.cut is None else (self.cut,)

@@ -207,7 +207,8 @@ def _needs_copy(op: Operation, value: SSAValue) -> bool:
         case RenameOp() if merges_pages(op):
             return False
         case RenameOp() if op.merged:
-            return _sees(value, (*_SCATTERED, SliceOp, CollectiveOp))
+            gaps = () if op.dropped else (SliceOp,)
+            return _sees(value, (*_SCATTERED, *gaps, CollectiveOp))
         case RenameOp():
             uneven = _sees(value, (ConcatOp, IndexOp)) or _views_pages(value)
             return op.cut is not None and uneven

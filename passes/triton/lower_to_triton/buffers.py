@@ -141,6 +141,17 @@ class Buffer:
         dims = tuple(into if name == dim else name for name in self.dims)
         return replace(self, dims=dims, merged={**self.merged, into: part})
 
+    def without(self, dim: str) -> Self:
+        """Return the memory without a dimension, at its first element."""
+        kept = [at for at, name in enumerate(self.dims) if name != dim]
+        return replace(
+            self,
+            dims=tuple(self.dims[at] for at in kept),
+            extents=tuple(self.extents[at] for at in kept),
+            strides=tuple(self.strides[at] for at in kept),
+            shifts={name: n for name, n in self.shifts.items() if name != dim},
+        )
+
     def shifted(self, dim: str, first: int) -> Self:
         """Return the memory in which `first` is where `dim` begins."""
         shift = self.shifts.get(dim, 0) + first

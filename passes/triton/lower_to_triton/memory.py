@@ -304,6 +304,8 @@ def view_renamed(op: RenameOp, memory: KernelMemory) -> Buffer:
     if op.merged and isinstance(buffer, TableRows) and merges_pages(op):
         outer, inner = op.merged
         return buffer.pages(outer, inner, op.renaming[outer])
+    if (dim := op.dropped) is not None and type(buffer) is Buffer:
+        return _without(dim, buffer, memory).renamed(op.renaming)
     renamed = buffer.renamed(op.renaming)
     if op.cut is None or (isinstance(buffer, Joined) and buffer.along == op.cut):
         raise OpError(
@@ -314,6 +316,19 @@ def view_renamed(op: RenameOp, memory: KernelMemory) -> Buffer:
     outer = op.renaming[op.cut]
     inner = names_of(op.result)[names_of(op.result).index(outer) + 1]
     return renamed.split(outer, (outer, inner), extents[inner])
+
+
+def _without(dim: str, buffer: Buffer, memory: KernelMemory) -> Buffer:
+    """Return the memory at the only position of a dimension."""
+    pointer, first = buffer.pointer, buffer.shifts.get(dim, 0)
+    stride = buffer.strides[buffer.dims.index(dim)]
+    if first and pointer is not None and stride is not None:
+        step: SSAValue = memory.entry.integer(first)
+        for name, size in stride:
+            extent = memory.constexprs.extent(name, size)
+            step = memory.entry.insert(tl.BinaryOp(BinaryKind.MUL, step, extent))
+        pointer = memory.entry.insert(tl.AddPtrOp(pointer, step))
+    return replace(buffer.without(dim), pointer=pointer)
 
 
 @views(SliceOp)

@@ -126,13 +126,17 @@ class Rename(Op):
         value = to.value(self.operand)
         same = [pair for pair in self.pairs if sizes_of(pair[0]) == sizes_of(pair[1])]
         whole: dict[str, Axis] = {}
+        names: dict[str, str] = {}
         for old, new in self.pairs:
-            if (old, new) not in same:
-                value, name = to.merge(value, old)
+            if (old, new) in same:
+                continue
+            value, name = to.merge(value, old)
+            if len(parts := to.named(new)) == 1:
+                (names[name],) = parts
+            else:
                 unnamed = to.unnamed()
                 value = to.renamed(value, {name: unnamed})
                 whole[unnamed] = new
-        names: dict[str, str] = {}
         for old, new in same:
             names |= zip(to.named(old), to.named(new), strict=True)
         value = to.renamed(value, names)

@@ -370,16 +370,17 @@ class Tracer:
         """
         Return a view without the dimension of an axis, which has one element.
 
-        Numbers are summed over it, and conditions renamed: it joins another dimension.
+        It joins the dimension before it, or the one after it. Numbers without either
+        are summed over it; so are those before a dimension that ranks may shard.
         """
         element, stored = view.tensor.element, leaves(view.tensor.dims)
-        if element != i1:
-            return self.reduce(ReduceKind.ADD, view, [axis], keep=True)
         (one,) = leaves(view.axes[axis])
         dims = tuple(dim for dim in stored if dim is not self.ranks.dim)
         place = dims.index(one)
         pair = dims[max(place - 1, 0) :][:2]
         left = tuple(dim for dim in pair if dim is not one)
+        if element != i1 and (not left or (place == 0 and self.ranks.count > 1)):
+            return self.reduce(ReduceKind.ADD, view, [axis], keep=True)
         if not left:
             raise UnsupportedError(f"one position of a vector of {element}")
         rest = tuple(dim for dim in stored if dim is not one)

@@ -62,6 +62,44 @@ func.func @main(%a: !X) -> (!H, !H) {
 """The rows of a slice that begins at 0 are as long as those of the whole."""
 
 
+SELECTED = """
+!X = tensor<3x5x4x24xf32, #compound.dims<N, P, H, D>>
+!S = tensor<3x1x4x24xf32, #compound.dims<N, P, H, D>>
+!T = tensor<3x4x24xf32, #compound.dims<N, H, D>>
+!U = tensor<3x4x1xf32, #compound.dims<N, H, D>>
+!V = tensor<3x4xf32, #compound.dims<N, H>>
+!F = tensor<1x4xf32, #compound.dims<N, H>>
+!G = tensor<4xf32, #compound.dims<H>>
+!Y = tensor<3x4x4xf32, #compound.dims<N, H, E>>
+!W = tensor<3x4x24xf32, #compound.dims<N, E, D>>
+func.func @main(%a: !X, %b: !T) -> (!Y, !V, !G) {
+  %x = compound.map exp %a : !X -> !X
+  %s = compound.slice %x "P" [2, 1] : !X -> !S
+  %t = compound.rename %s merge "P" : !S -> !T
+  %q = compound.slice %x "P" [4, 1] : !X -> !S
+  %r = compound.rename %q merge "N" : !S -> !W
+  %y = compound.contract %t, %r : !T, !W -> !Y
+  %u = compound.slice %b "D" [7, 1] : !T -> !U
+  %v = compound.rename %u merge "H" : !U -> !V
+  %z = compound.map exp %v : !V -> !V
+  %f = compound.slice %v "N" [1, 1] : !V -> !F
+  %g = compound.rename %f merge "N" : !F -> !G
+  %e = compound.map exp %g : !G -> !G
+  func.return %y, %z, %e : !Y, !V, !G
+}
+"""
+"""Single positions of a dimension, which joins the one before it or after it."""
+
+
+def test_a_single_position_is_read_where_it_is(tmp_path: Path):
+    before = parse_module(SELECTED)
+    after = run_passes(before, "lower-views")
+    assert_same_meaning(before, after, "main")
+    assert str(after).count("map copy") == 0
+    one = f"{hardware('h200x1.yaml')},triton-distributed"
+    assert not wrong({"selected": emitted(SELECTED, one)}, tmp_path)
+
+
 def test_one_gpu_reads_views_along_every_axis(tmp_path: Path):
     one = f"{hardware('h200x1.yaml')},triton-distributed{{strategy=full}}"
     sources = {name: emitted(text, one) for name, text in some(SOME.items(), 2)}
