@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -45,6 +46,7 @@ from comet.passes.schedule.collapse_dims.runs import (
 from comet.passes.schedule.plan_string import BLOCK, PlanEntry
 from comet.passes.schedule.tile import chosen_plan, tile_function
 from comet.passes.schedule.tile.gpu import KernelTiling, best_tiling
+from comet.passes.search import cheapest, timed
 from comet.passes.search.goal import LATENCY
 
 
@@ -57,6 +59,11 @@ class Form:
     """The seconds of a launch of its own."""
     nodes: tuple[TiledNode, ...]
     """The work of its programs, empty if it may not share a launch."""
+
+    @property
+    def label(self) -> str:
+        """The runs, as candidates of `--explain` are called."""
+        return ", ".join(map(" ".join, self.runs)) or "as they are"
 
 
 def all_runs(func: FuncOp) -> Mapping[str, tuple[Run, ...]]:
@@ -177,11 +184,21 @@ def _fastest(
             forms = min(tried, key=seconds)
         return forms
 
+    def noted(node: SpatialOp, forms: Mapping[SpatialOp, Form]) -> Form:
+        """Return the form of a kernel, and record what others would cost."""
+        tried = (present[node], *others[node])
+        candidates = [
+            timed(form.label, form, partial(seconds, {**forms, node: form}))
+            for form in tried
+        ]
+        return cheapest("dimensions", f"@{node.node_name}", candidates).result
+
     alone = {
         node: min((form, *others[node]), key=lambda each: each.seconds)
         for node, form in start.items()
     }
-    return min(map(descended, (start, alone)), key=seconds)
+    best = min(map(descended, (start, alone)), key=seconds)
+    return {**best, **{node: noted(node, best) for node in varied}}
 
 
 def _present(func: FuncOp, system: SystemOp) -> Iterator[Form]:

@@ -15,6 +15,7 @@ from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.schedule.collapse_dims import COLLAPSED
 from comet.passes.schedule.plan_string import PLAN
+from comet.passes.search import session
 
 
 def heads() -> str:
@@ -143,8 +144,12 @@ def test_full_blocks_are_faster(sizes: dict[str, int], chosen: str):
     """77 rows are padded to 128; 1,024 are full blocks as they are."""
     p = Program(sizes, "f16", "f32")
     y = p.contract("y", p.argument("x", "BSK"), p.argument("w", "NK"), "BSN")
-    module = fused(p.returning(y))
+    with session() as found:
+        module = fused(p.returning(y))
     assert note(module, COLLAPSED).replace("y_f16", "y") == chosen
+    tables = [choice for choice in found.choices if choice.name == "dimensions"]
+    labels = [[row.label for row in choice.rows] for choice in tables]
+    assert labels == ([["as they are", "B S"]] if chosen != "none" else [])
 
 
 def test_kernels_that_merge_partial_sums_agree_on_dimensions():
