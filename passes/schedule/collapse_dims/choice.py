@@ -175,8 +175,8 @@ def _fastest(
         return start
 
     def seconds(forms: Mapping[SpatialOp, Form]) -> float:
-        # In nanoseconds, as estimates are: less is no reason for other dimensions.
-        return round(seconds_of_launches(stage.of(forms.__getitem__), prices), 9)
+        # Less than some nanoseconds is no reason for other dimensions.
+        return round(seconds_of_launches(stage.of(forms.__getitem__), prices), 8)
 
     def descended(forms: Mapping[SpatialOp, Form]) -> Mapping[SpatialOp, Form]:
         for node in varied:
