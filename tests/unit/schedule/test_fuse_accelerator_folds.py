@@ -79,6 +79,16 @@ def test_the_loop_means_the_same(op: NamedOp, dim: str, strategy: str, chunks: s
 
 
 @one_of(2)
+@pytest.mark.parametrize(("strategy", "chunks"), WAYS)
+def test_products_in_the_loop_cast_what_others_read_too(strategy: str, chunks: str):
+    """The sum reads the exponentials in f32, and the product in 16 bits."""
+    before = parse_module(ATTENTION.text(ATTENTION.odd))
+    passes = spmd("M").replace("accumulator=input", "accumulator=f32")
+    after = run_passes(before, f"{passes},fuse{{strategy={strategy} chunks={chunks}}}")
+    assert_same_meaning(before, after, "main")
+
+
+@one_of(2)
 @pytest.mark.parametrize(
     "factors",
     ["m_n: N=4", "y_dram: B=2 H=4; m_n: N=16", "y_dram: H=4 M=2; ev_ob: B=2"],

@@ -129,7 +129,8 @@ class Fusible:
             check_partials(group, states)
         trees = tuple(map(builder.nest, groups))
         inputs = {local: v for local, v in instance.inputs.items() if local is not v}
-        aliases = self.dissolved | chunks_of(instance.ops) | origins_of(instance.ops)
+        inside = [op for each in instance.ops for op in each.walk()]
+        aliases = self.dissolved | chunks_of(instance.ops) | origins_of(inside)
         aliases |= {**inputs, **instance.leaving}
         completed = frozenset(self.dissolved.values())
         spills = strategy.name == "partial"
