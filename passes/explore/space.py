@@ -126,7 +126,7 @@ class StructureSpace:
             for dims in limits.dim or ():
                 whole = [replace(entry, parts=()) for entry in dims]
                 mesh = MeshOp(system.system_name, system.axes)
-                assign_axes("explore", module, mesh, whole, uneven=True)
+                assign_axes(self.name, module, mesh, whole, uneven=True)
         with about_constraint("pad"):
             if limits.pad not in (AUTO, UNPADDED):
                 padded_copy(module, limits.pad)
