@@ -136,6 +136,7 @@ def given_parts(graph: Graph, text: str) -> tuple[Part, ...]:
     """
     named = value_names(graph.computing)
     remaining, parts = set(graph.computing), list[Part]()
+    repeated = set(filter(is_repeated, graph.needed))
     for values in named_values(text, named, NAME, "mapping"):
         for value in values:
             if value.owner not in remaining:
@@ -143,7 +144,7 @@ def given_parts(graph: Graph, text: str) -> tuple[Part, ...]:
                     f"{NAME}: an earlier mapping than its own needs %{named[value]}; "
                     "name it there, or before"
                 )
-        ops = defining_ops(values, remaining)
+        ops = remaining & defining_ops(values, remaining | repeated)
         remaining -= ops
         parts.append(graph.part(ops))
     if remaining:

@@ -156,6 +156,26 @@ def test_a_dimension_with_two_extents_is_a_cut():
         run_passes(before, f'{EDGE},outline-mappings{{mappings="x y"}}')
 
 
+def test_a_mapping_computes_what_it_reads_through_a_cast():
+    """The cast to f32 is copied to its two readers, which both are in the mapping."""
+    text = """
+      !A = tensor<6x4xf16, #compound.dims<M, N>>
+      !F = tensor<6x4xf32, #compound.dims<M, N>>
+      func.func @main(%a: !A) -> !F {
+        %x = compound.map exp %a : !A -> !A
+        %y = compound.map neg %x : !A -> !A
+        %f = compound.cast %y : !A -> !F
+        %g = compound.map exp %f : !F -> !F
+        %z = compound.map mult %f, %g : !F, !F -> !F
+        func.return %z : !F
+      }"""
+    before = parse_module(text)
+    after = run_passes(before, f'{EDGE},outline-mappings{{mappings="x; z"}}')
+    (func,) = compute_functions(after)
+    assert len(list(chained_mappings(func))) == 2
+    assert_same_meaning(before, after, "main")
+
+
 def test_a_mapping_that_is_lowered_has_no_meaning():
     text = """
       !A = tensor<6x4xf32, #compound.dims<M, N>>
