@@ -83,6 +83,7 @@ def test_ranks_that_share_heads_sum_them(dim: str, pattern: str, tmp_path: Path)
     assert found == {"projection": "right"}
 
 
+@one_of(2)
 @pytest.mark.parametrize("dim", "KR")
 def test_shards_of_heads_may_end_earlier(dim: str, tmp_path: Path):
     """The last rank has fewer heads, and its loop has as many iterations."""
