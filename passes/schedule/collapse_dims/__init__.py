@@ -42,10 +42,7 @@ from comet.passes.schedule.collapse_dims.runs import (
 )
 from comet.passes.schedule.node_names import name_nodes
 from comet.passes.schedule.plan_string import PLAN, PlanEntry, format_plan, parse_plan
-from comet.passes.schedule.tile.gpu import (
-    plan_with,
-    set_estimate,
-)
+from comet.passes.schedule.tile.gpu import plan_with, set_estimate
 
 COLLAPSED = "comet.collapsed"
 """The attribute of a function with the dimensions that are one, by kernel."""
@@ -124,8 +121,8 @@ def parse_collapsed(text: str) -> tuple[Collapsed, ...]:
     """
     Return the kernels that a text names, with their runs of dimensions.
 
-    Raises PassFailedException for text of another form, for a kernel that is named
-    twice, and for a run of one dimension.
+    Raises PassFailedException for text of another form, for a kernel or a dimension of
+    it that is named twice, and for a run of one dimension.
     """
     if text in (AUTO, ALL, NONE):
         return ()
@@ -143,6 +140,12 @@ def parse_collapsed(text: str) -> tuple[Collapsed, ...]:
 def _parse_kernel(text: str) -> Collapsed:
     name, _, dims = text.partition(":")
     runs = tuple(tuple(run.split()) for run in dims.split(","))
+    all_dims = [dim for run in runs for dim in run]
+    if len(set(all_dims)) < len(all_dims):
+        raise PassFailedException(
+            f"collapse-dims: '{text.strip()}' names a dimension twice; write it in one "
+            "of those that become one"
+        )
     if not name.strip() or any(len(run) < 2 for run in runs):
         raise PassFailedException(
             f"collapse-dims: '{text.strip()}' is not of the form KERNEL: DIM DIM .., "
@@ -155,8 +158,8 @@ def rewrite(func: FuncOp, kernels: Sequence[Collapsed], system: SystemOp) -> Non
     """
     Collapse dimensions of kernels, and choose their tiles anew if `func` has a plan.
 
-    Raises PassFailedException for a name that no kernel has, for dimensions that cannot
-    be one, and for a kernel of which no tiles fit then.
+    Raises PassFailedException for kernels of several ranks, for a name that no kernel
+    has, for dimensions that cannot be one, and for a kernel of which no tiles fit then.
     """
     nodes = {node.node_name: node for node in grid_nodes(func)}
     plan = func.attributes.get(PLAN)
@@ -189,6 +192,12 @@ def _named(
     func: FuncOp, kernel: Collapsed, nodes: Mapping[str | None, SpatialOp]
 ) -> SpatialOp:
     """Return the kernel of a name, whose runs were checked."""
+    if spmd_region(func) is not None:
+        raise OpError(
+            func,
+            "collapse-dims: kernels of several ranks keep their dimensions, which name "
+            "what is exchanged; leave dims out",
+        )
     if (node := nodes.get(kernel.node)) is None:
         raise OpError(
             func,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from gpu_graphs import H200
+from gpu_ranks import H200X8
 from graph_text import Program
 from semantics import assert_same_meaning, parse_module, run_passes
 from triton_modules import check_all, emitted
@@ -172,6 +173,7 @@ def test_kernels_that_merge_partial_sums_agree_on_dimensions():
         ("w: K N", "K N of @w cannot be one dimension; B S can be"),
         ("w: S B", "S B of @w cannot be one dimension; B S can be"),
         ("w: B S; w: K N", "dims names @w twice; write its dimensions once"),
+        ("w: B S, S K", "'w: B S, S K' names a dimension twice"),
         ("w: B", "'w: B' is not of the form KERNEL: DIM DIM .."),
         ("B S", "'B S' is not of the form KERNEL: DIM DIM .."),
     ],
@@ -185,3 +187,13 @@ def test_errors(dims: str, message: str):
 def test_nothing_else_can_be_one():
     with pytest.raises(PassFailedException, match="nor can others of it"):
         fused(one_dim(), '{dims="e: N K"}')
+
+
+def test_kernels_of_several_ranks_keep_their_dimensions():
+    passes = f"{H200X8},triton-distributed{{ranks=2 dim=B to=dataflow}}"
+    assert COLLAPSED not in str(run_passes(parse_module(gradient()), passes))
+    spread = f"{H200X8},distribute{{dim=K axes=rank}},insert-collectives,fuse"
+    spread = run_passes(parse_module(gradient()), spread)
+    assert note(run_passes(spread, "collapse-dims"), COLLAPSED) == "none"
+    with pytest.raises(PassFailedException, match="several ranks keep their dimens"):
+        run_passes(spread, 'collapse-dims{dims="w: B S"}')
