@@ -231,7 +231,6 @@ class _Tilings:
     """The best tiles of kernels on a machine; those of equal ones are found once."""
 
     def __init__(self, system: SystemOp):
-        self._system = system
         self._gpu, self._levels = device_of(system), gpu_levels(system)
         self._known: dict[Hashable, Form | None] = {}
 

@@ -73,16 +73,9 @@ def larger_blocks(node: SpatialOp, run: Run) -> bool:
     element at a time, as of the batch dimensions of products.
     """
     extents = joined_extents((*node.ins, *node.outs))
-    batch = (_batch_dims(op) for op in node.walk() if isinstance(op, ContractOp))
-    return all(run[0] not in dims for dims in batch) and any(
-        extents[dim] % DOT_BLOCKS[-1] for dim in run[1:]
-    )
-
-
-def _batch_dims(op: ContractOp) -> frozenset[str]:
-    """Return the dimensions that both operands and the result of a product have."""
-    first, *others = map(frozenset, map(names_of, (*op.operands, op.result)))
-    return first.intersection(*others)
+    products = (op for op in node.walk() if isinstance(op, ContractOp))
+    batch = {dim for op in products for dim in op.roles[0]}
+    return run[0] not in batch and any(extents[dim] % DOT_BLOCKS[-1] for dim in run[1:])
 
 
 def _neighbours(
