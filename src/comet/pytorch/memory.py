@@ -43,9 +43,14 @@ def _writes(node: fx.Node) -> bool:
 
 
 def _strides(node: fx.Node) -> tuple[int, ...] | None:
-    """Return the strides that torch knows; None if there are several tensors."""
+    """
+    Return the strides that torch knows; None if there are several tensors.
+
+    A tensor without elements has none that matter: it may be the token of an effect,
+    such as an error of torch, which is None when the graph runs.
+    """
     known = meta_of(node)
-    if len(known) != 1:
+    if len(known) != 1 or any(type(n) is int and not n for n in known[0].shape):
         return None
     strides = known[0].stride()
     return strides if all(type(stride) is int for stride in strides) else None
