@@ -108,6 +108,33 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
         ((3, 4), (3, 4)),
     ),
     "powers": ("a**2 + a.pow(3) + (a * a + 1) ** -0.5 + a**-1", ((5,),)),
+    "large powers": ("a**9 + a**10 * a.pow(-11) + (ids - 4) ** 12 * a", ((3,),)),
+    "tangents": ("a.tan()", ((9,),)),
+    "nearest whole numbers": (
+        "((a * 9).round(), (torch.arange(-8.0, 9) / 2).round() * b, ids.round(), "
+        "torch.where((b / 0).round().isinf(), b, 0.0))",
+        ((3, 4), ()),
+    ),
+    "conditions and numbers": (
+        "tuple(torch.where(c, a, b) for m in [a > 0] for c in (m == 2, m > 0, m < 2, "
+        "m > -1, m >= 1, m == 0.5, m != 1, m <= (b > 0), m == ids[0]))",
+        ((2, 3), (2, 3)),
+    ),
+    "views of all elements by strides": (
+        "((a * 2).as_strided((2, 3, 4), (12, 4, 1)) + 1, "
+        "a.as_strided_scatter(b, (3, 8), (8, 1)) * 2, "
+        "F.group_norm(a[..., None], 3), F.adaptive_avg_pool2d(c, 1))",
+        ((4, 6), (3, 8), (2, 3, 4, 5)),
+    ),
+    "batch normalization": (
+        "aten._native_batch_norm_legit_functional(a, b, c, d, d.exp(), True, 0.1, "
+        "1e-5)",
+        ((2, 3, 4), (3,), (3,), (3,)),
+    ),
+    "a matrix and a vector": (
+        "torch.addmv(c, a, b, beta=0.5) + F.hardtanh(c)",
+        ((4, 5), (5,), (4,)),
+    ),
     "clamped": ("a.clamp(-0.5, 0.5) + a.clamp(min=0.1)", ((9,),)),
     "sums": ("(a.sum(0), a.mean(1), a.sum())", ((4, 5),)),
     "extremes": ("(a.amax(1, keepdim=True), a.amin(0))", ((4, 5),)),
@@ -411,8 +438,9 @@ REFUSED: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "sums of 131 positions": ("a.cumsum(0)", ((131,),)),
     "a product of 9 numbers": ("a.prod(0)", ((9, 2),)),
     "a division of i64 by -2": ("ids % -2 + a", ((3,),)),
-    "a power with the exponent 9": ("a**9", ((4,),)),
+    "a power with the exponent 65": ("a**65", ((4,),)),
     "elements of torch.float64": ("a.double() + 1", ((4,),)),
+    "6364136223846793005 in i64": ("(ids * 6364136223846793005) % 3 + a", ((3,),)),
     "0.5 in i64": ("torch.arange(0.5, 3, dtype=torch.int64) + a", ((3,),)),
     "6 positions of an axis": ("a.scatter(1, ids.repeat(1, 2), 0.0)", ((2, 9),)),
     "the 5 largest": ("a.topk(5, 1)[0]", ((2, 10),)),

@@ -140,6 +140,19 @@ def widened(x: Tensor) -> Tensor:
     return x.float() * 2
 
 
+def in_halves(x: Tensor) -> tuple[Tensor, ...]:
+    """Return what is rounded once: what lies between is computed in f32."""
+    return x.var(-1), x.sigmoid(), x**3, x.tan()
+
+
+def inverted() -> bool:
+    """Whether inverses are as torch's, which checks them by an op with an effect."""
+    x = torch.randn(4, 4)
+    compiled = torch.compile(torch.linalg.inv, backend="comet", options=HARDWARE)
+    with warnings.catch_warnings(action="ignore", category=SlowPathWarning):
+        return torch.equal(compiled(x), torch.linalg.inv(x))
+
+
 def cached() -> dict[str, object]:
     """Return how often a program was compiled after each use of it, and mistakes."""
     program, x = str(comet.from_torch(doubled, torch.ones(3))), torch.ones(3)
@@ -341,6 +354,10 @@ def main() -> None:
         "autocast": autocast(),
         "layers": str(comet.from_torch(LAYERS, torch.randn(2, 7, 32))),
         "widened": str(comet.from_torch(widened, torch.ones(3, dtype=torch.half))),
+        "in halves": str(
+            comet.from_torch(in_halves, torch.ones(3, 4, dtype=torch.half))
+        ),
+        "inverted": inverted(),
         "warnings": sorted(slow),
         "strict": refused(HARDWARE | {"strict": True}),
         "options": [

@@ -35,6 +35,10 @@ FURTHER = (
     aten.softplus,
     aten.mse_loss,
     aten.linalg_vector_norm,
+    aten.addmv,
+    aten.hardtanh,
+    aten._native_batch_norm_legit,
+    aten._native_batch_norm_legit_functional,
 )
 """Ops that torch cuts no further by default, and that fuse better in parts."""
 
@@ -73,6 +77,48 @@ def _slice_backward(
     if not grad.numel():
         return zeros
     return torch.slice_scatter(zeros, grad, dim, start, end, step)
+
+
+def _as_strided(
+    input: torch.Tensor,
+    sizes: Sequence[int],
+    strides: Sequence[int],
+    offset: int | None = None,
+) -> object:
+    """Return a view that cuts the axes of a tensor otherwise, as norms of groups do."""
+    if not _is_whole(input, sizes, strides, offset):
+        return NotImplemented
+    return input.view(sizes)
+
+
+def _as_strided_scatter(
+    input: torch.Tensor,
+    src: torch.Tensor,
+    sizes: Sequence[int],
+    strides: Sequence[int],
+    offset: int | None = None,
+) -> object:
+    """Return what is stored to all elements of a tensor, which is its gradient."""
+    if not _is_whole(input, sizes, strides, offset):
+        return NotImplemented
+    return src.reshape(input.shape)
+
+
+def _is_whole(
+    input: torch.Tensor,
+    sizes: Sequence[int],
+    strides: Sequence[int],
+    offset: int | None,
+) -> bool:
+    """Whether a view by strides has all elements of a tensor, in their order."""
+    if offset not in (None, input.storage_offset()) or not input.is_contiguous():
+        return False
+    count = 1
+    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
+        if size != 1 and stride != count:
+            return False
+        count *= size
+    return count == input.numel()
 
 
 def _batch_norm(
@@ -162,6 +208,8 @@ def _of_lists() -> Table:
 
 OURS: Table = {
     aten.cat.default: _cat,
+    aten.as_strided.default: _as_strided,
+    aten.as_strided_scatter.default: _as_strided_scatter,
     aten.slice_backward.default: _slice_backward,
     aten._native_batch_norm_legit_no_training.default: _batch_norm,
     aten._weight_norm_interface_backward.default: _weight_norm_backward,

@@ -30,6 +30,11 @@ def mapped(t: Tracer, out: Result, kind: MapKind, *operands: Operand) -> View:
     return t.map(kind, *promoted(t, out, *operands))
 
 
+def wide(element: Element) -> Element:
+    """Return the type in which what is rounded to `element` is computed."""
+    return element if element.bitwidth >= 32 else f32
+
+
 for _name, _kind in {
     "prims.div": MapKind.DIV,
     "aten.maximum": MapKind.MAX,
@@ -103,8 +108,9 @@ def fma(t: Tracer, out: Result, a: Operand, b: Operand, c: Operand):
 
 @rule("aten.sigmoid")
 def sigmoid(t: Tracer, out: Result, input: View):
-    less = mapped(t, out, MapKind.EXP, mapped(t, out, MapKind.NEG, input))
-    return t.map(MapKind.DIV, 1.0, t.map(MapKind.ADD, less, 1.0))
+    x = t.convert(input, wide(out.element))
+    less = t.map(MapKind.EXP, t.map(MapKind.NEG, x))
+    return t.cast(t.map(MapKind.DIV, 1.0, t.map(MapKind.ADD, less, 1.0)), out.element)
 
 
 @rule("aten.relu")
@@ -150,21 +156,28 @@ def power(t: Tracer, out: Result, input: Operand, exponent: Operand):
     if isinstance(exponent, View):
         return _exponential(t, out, input, exponent)
     assert isinstance(input, View)
-    (base,) = cast("list[View]", promoted(t, out, input))
+    base = t.convert(input, wide(out.element))
     roots = {0.5: MapKind.SQRT, -0.5: MapKind.RSQRT}
     if exponent in roots:
-        return t.map(roots[exponent], base)
+        return t.cast(t.map(roots[exponent], base), out.element)
     if not float(exponent).is_integer() and not isinstance(out.element, IntegerType):
-        logs = t.map(MapKind.LOG, t.cast(base, f32))
-        return t.cast(
-            t.map(MapKind.EXP, t.map(MapKind.MULT, logs, exponent)), out.element
-        )
+        logs = t.map(MapKind.LOG, base)
+        powers = t.map(MapKind.EXP, t.map(MapKind.MULT, logs, exponent))
+        return t.cast(powers, out.element)
     if exponent not in range(-_LARGEST_POWER, _LARGEST_POWER + 1) or exponent == 0:
         raise UnsupportedError(f"a power with the exponent {exponent}")
-    result = base
-    for _ in range(abs(int(exponent)) - 1):
-        result = t.map(MapKind.MULT, result, base)
-    return result if exponent > 0 else t.map(MapKind.DIV, 1.0, result)
+    result = _by_squares(t, base, abs(int(exponent)))
+    result = result if exponent > 0 else t.map(MapKind.DIV, 1.0, result)
+    return t.cast(result, out.element)
+
+
+def _by_squares(t: Tracer, base: View, exponent: int) -> View:
+    """Return a power with a positive whole number as exponent."""
+    if exponent == 1:
+        return base
+    half = _by_squares(t, base, exponent // 2)
+    square = t.map(MapKind.MULT, half, half)
+    return t.map(MapKind.MULT, square, base) if exponent % 2 else square
 
 
 def _exponential(t: Tracer, out: Result, base: Operand, exponent: View) -> View:
@@ -177,12 +190,22 @@ def _exponential(t: Tracer, out: Result, base: Operand, exponent: View) -> View:
     return t.cast(t.map(MapKind.EXP, t.map(MapKind.MULT, wide, log(base))), out.element)
 
 
-_LARGEST_POWER = 8
-"""The largest exponent for which a power is a chain of products."""
+_LARGEST_POWER = 64
+"""
+The largest exponent for which a power is a chain of products, each of which may add its
+rounding error.
+"""
 
 
 _WHOLE = 2.0**23
 """From here on all numbers of f32 are whole."""
+
+
+@rule("aten.tan")
+def tan(t: Tracer, out: Result, input: View):
+    x = t.convert(input, wide(out.element))
+    found = t.map(MapKind.DIV, t.map(MapKind.SIN, x), t.map(MapKind.COS, x))
+    return t.cast(found, out.element)
 
 
 @rule("aten.trunc")
@@ -208,6 +231,19 @@ def floor(t: Tracer, out: Result, input: View):
 @rule("aten.ceil")
 def ceil(t: Tracer, out: Result, input: View):
     return negative(t, out, floor(t, out, negative(t, out, input)))
+
+
+@rule("aten.round")
+def rounded(t: Tracer, out: Result, input: View):
+    """Return the nearest whole number, of two the even one."""
+    if isinstance(out.element, IntegerType):
+        return input
+    below = floor(t, out, input)
+    rest, half = t.map(MapKind.SUB, input, below), t.map(MapKind.MULT, below, 0.5)
+    is_odd = t.map(MapKind.GT, half, floor(t, out, half))
+    of_odd, of_even = (t.map(kind, rest, 0.5) for kind in (MapKind.GE, MapKind.GT))
+    above = t.map(MapKind.SELECT, is_odd, of_odd, of_even)
+    return t.map(MapKind.SELECT, above, t.map(MapKind.ADD, below, 1.0), below)
 
 
 @rule("aten.log1p")
@@ -260,11 +296,18 @@ _comparison("aten.ne", MapKind.EQ, negate=True)
 
 
 def _alike(t: Tracer, *operands: Operand) -> list[Operand]:
-    """Return operands of a comparison in one type: the widest float, or the widest."""
+    """
+    Return operands of a comparison in one type: the widest float, or the widest.
+
+    Of a number it is one that has it.
+    """
     elements = [x.tensor.element for x in operands if isinstance(x, View)]
+    numbers = [x for x in operands if not isinstance(x, View)]
     floats = [e for e in elements if not isinstance(e, IntegerType)]
-    if not floats and any(isinstance(x, float) for x in operands):
+    if not floats and any(isinstance(x, float) for x in numbers):
         floats = [f32]
+    if any(x not in (0, 1) for x in numbers):
+        elements.append(i32)  # No condition is such a number.
     widest = max(floats or elements, key=lambda element: element.bitwidth)
     return [t.convert(x, widest) if isinstance(x, View) else x for x in operands]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import inf, prod
 
 from xdsl.dialects.builtin import IntegerType, f32, i1, i32, i64
@@ -10,7 +11,7 @@ from xdsl.dialects.builtin import IntegerType, f32, i1, i32, i64
 from comet.dialects.compound.dims import Element
 from comet.dialects.compound.elementary import ReduceKind
 from comet.dialects.compound.map import MapKind
-from comet.pytorch.elementwise import added, negative, scaled
+from comet.pytorch.elementwise import added, negative, scaled, wide
 from comet.pytorch.emitter import View
 from comet.pytorch.rules import Result, rule
 from comet.pytorch.tracer import Tracer, UnsupportedError
@@ -38,9 +39,8 @@ def _accumulated(
     factor: float = 1.0,
 ) -> View:
     """Return a sum times a factor; narrow floats are summed in f32."""
-    wide = out.element if out.element.bitwidth >= 32 else f32
-    wide_input = t.convert(input, wide)
-    total = t.reduce(ReduceKind.ADD, wide_input, dim or (), keep=keep)
+    x = t.convert(input, wide(out.element))
+    total = t.reduce(ReduceKind.ADD, x, dim or (), keep=keep)
     if factor != 1:
         total = t.map(MapKind.MULT, total, factor)
     return t.cast(total, out.element)
@@ -70,8 +70,7 @@ which infinity would be NaN; a longer one is cut into blocks.
 @rule("aten.cumsum")
 def cumsum(t: Tracer, out: Result, input: View, dim: int, *, dtype: object = None):
     """Return sums up to each position; narrow floats are summed in f32."""
-    wide = out.element if out.element.bitwidth >= 32 else f32
-    x = t.convert(input, wide)
+    x = t.convert(input, wide(out.element))
     if not x.axes or x.shape[dim] == 1:
         return t.cast(x, out.element)
     dim %= len(x.axes)
@@ -260,16 +259,19 @@ def var_mean(
     correction: float | None = None,
     keepdim: bool = False,
 ):
-    mean_ = _accumulated(t, out, input, dim, True, 1 / _count(input, dim))
-    less = t.map(MapKind.SUB, input, mean_)
+    """Return variance and mean; those of narrow floats are computed in f32."""
     freedom = _count(input, dim) - (1 if correction is None else correction)
     if freedom <= 0:
         raise UnsupportedError("the variance of one element")
+    x, share = t.convert(input, wide(out.element)), 1 / _count(input, dim)
+    in_wide = replace(out, element=x.tensor.element)
+    mean_ = _accumulated(t, in_wide, x, dim, True, share)
+    less = t.map(MapKind.SUB, x, mean_)
     square = t.map(MapKind.MULT, less, less)
     variance = _accumulated(t, out, square, dim, keepdim, 1 / freedom)
     if keepdim:
-        return variance, mean_
-    return variance, _accumulated(t, out, input, dim, False, 1 / _count(input, dim))
+        return variance, t.cast(mean_, out.element)
+    return variance, _accumulated(t, out, x, dim, False, share)
 
 
 @rule("aten.var", "prims.var")
@@ -286,9 +288,9 @@ def var(
 
 @rule("aten._softmax")
 def softmax(t: Tracer, out: Result, input: View, dim: int, half_to_float: bool):
-    wide = t.cast(input, f32 if out.element.bitwidth < 32 else out.element)
-    top = t.reduce(ReduceKind.MAX, wide, (dim,), keep=True)
-    powers = t.map(MapKind.EXP, t.map(MapKind.SUB, wide, top))
+    x = t.cast(input, wide(out.element))
+    top = t.reduce(ReduceKind.MAX, x, (dim,), keep=True)
+    powers = t.map(MapKind.EXP, t.map(MapKind.SUB, x, top))
     total = t.reduce(ReduceKind.ADD, powers, (dim,), keep=True)
     return t.cast(t.map(MapKind.DIV, powers, total), out.element)
 

@@ -8,7 +8,7 @@ from math import prod
 from xdsl.dialects.builtin import IntegerType, f32, i1, i32
 
 from comet.dialects.compound.dims import Element
-from comet.dialects.compound.elementary import ReduceKind
+from comet.dialects.compound.elementary import ReduceKind, is_integer
 from comet.dialects.compound.map import COMPARISONS, MapKind, is_defined_on
 from comet.pytorch.dims import (
     Axis,
@@ -101,8 +101,8 @@ class Tracer:
         """Return a tensor with one number everywhere; of conditions 0 is false."""
         if element == i1:
             number = bool(number)
-        elif isinstance(element, IntegerType) and not float(number).is_integer():
-            raise UnsupportedError(f"{number:g} in {element}")
+        elif isinstance(element, IntegerType) and not _is_exact(number, element):
+            raise UnsupportedError(f"{number} in {element}")
         return self.view(Tensor((), element, Fill(number)), [*map(new_axis, shape)])
 
     def positions(self, extent: int, element: Element) -> View:
@@ -488,6 +488,11 @@ class Tracer:
         op = ScatterAdd(values.tensor, ids.tensor, dim)
         dims = self.ranks.among(dims_of(axes), values.tensor)
         return self.view(Tensor(dims, values.tensor.element, op), axes)
+
+
+def _is_exact(number: float, element: IntegerType) -> bool:
+    """Whether an integer type has a number, and the f64 that programs keep, too."""
+    return float(number) == number and is_integer(float(number), element)
 
 
 def _axis(views: Sequence[View], index: int) -> Axis:

@@ -134,6 +134,16 @@ def test_a_model_with_casts_is_exported(found: dict[str, Any]):
     assert found["widened"].count("compound.cast") == 1
 
 
+def test_results_of_narrow_floats_are_rounded_once(found: dict[str, Any]):
+    lines = found["in halves"].splitlines()
+    assert not [each for each in lines if re.search(r"(map|reduce) .*xf16", each)]
+
+
+def test_an_op_with_an_effect_runs_in_torch(found: dict[str, Any]):
+    """The token of its effect is a tensor of the graph, and None when that runs."""
+    assert found["inverted"] is True
+
+
 def test_mistakes_are_one_sentence(found: dict[str, Any]):
     assert found["strict"] == "aten.sinh runs in torch: the op aten.sinh"
     assert found["options"] == [
