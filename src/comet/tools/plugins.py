@@ -41,11 +41,16 @@ def load_dialect_plugin(path: str) -> dict[str, Dialect]:
     """
     Run a Python file and return the dialects that it defines, by name.
 
-    Raises UsageError if the file is missing, fails, or defines no dialect of its own.
+    Raises UsageError if the file is missing, fails, defines no dialect of its own, or
+    one with two ops of one name.
     """
     module = _run_file(path)
     found = [value for value in vars(module).values() if isinstance(value, Dialect)]
     dialects = {d.name: d for d in found if _is_of_module(d, module)}
+    for dialect in dialects.values():
+        names = [op.name for op in dialect.operations]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise UsageError(f"{path}: two ops are called '{twice}'; rename one")
     if not dialects:
         raise UsageError(
             f"{path}: a dialect plug-in must define a Dialect with an op, attribute or "

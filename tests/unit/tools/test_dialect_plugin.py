@@ -44,6 +44,8 @@ BROKEN = {
     "a taken name": ('Dialect("sample"', 'Dialect("func"', "is already a dialect"),
     "raises": ("a, b, g =", "a, b =", "fails at {file}:42: ValueError: too many"),
     "no rule": ("def decompose", "def other", "or a method decompose to its class"),
+    "two of a name": ("[GemmS", "2 * [GemmS", "are called 'sample.gemm_sigmoid_gate'"),
+    "no result": ("return emit", "emit", "returns None, and the op's result has the"),
     "another result": (
         'MapKind.DIV, site.wide(g), divisor, name="y"',
         'MapKind.DIV, one, one, name="y"',
