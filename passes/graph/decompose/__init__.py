@@ -233,15 +233,14 @@ def _decompose_op(op: CompoundOp, naming: Naming, accumulator: Accumulator) -> N
 
 def _decomposed(op: CompoundOp, site: Site) -> SSAValue:
     """Return what a decomposition emits; raise if it is not what the op computes."""
-    result: object = emit_decomposition(op, site)
+    result = emit_decomposition(op, site)
     expected = tuple(site.dims[name] for name in op.result_dims)
-    is_value = isinstance(result, SSAValue)
-    if is_value and _has_names(result) and names_of(result) == expected:
+    if result and _has_names(result) and names_of(result) == expected:
         return result
     raise OpError(
         op,
         f"decompose: the decomposition of '{op.name}' returns "
-        f"{result.type if is_value else result}, and the op's result has the "
+        f"{result and result.type}, and the op's result has the "
         f"dimensions {', '.join(expected)}",
     )
 

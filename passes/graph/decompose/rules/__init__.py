@@ -25,8 +25,12 @@ def has_decomposition(op: CompoundOp) -> bool:
     return op.name in DECOMPOSED or isinstance(op, Decomposable)
 
 
-def emit_decomposition(op: CompoundOp, site: Site) -> SSAValue:
-    """Emit what an op that has a decomposition is, and return the result."""
+def emit_decomposition(op: CompoundOp, site: Site) -> SSAValue | None:
+    """
+    Emit what an op that has a decomposition is, and return the result.
+
+    A mistaken decomposition of a plug-in may return None.
+    """
     if isinstance(op, Decomposable):
         return op.decompose(site)
     module = import_module(f"{__name__}.{op.name.removeprefix('compound.')}")
