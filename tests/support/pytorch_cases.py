@@ -155,6 +155,10 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
         ((3, 1), (4, 2)),
     ),
     "views": ("a.view(2, 3, 4).transpose(0, 1).reshape(3, 8) + 1", ((6, 4),)),
+    "an expanded axis cut otherwise": (
+        "a.repeat_interleave(3, 0) + a.repeat(3, 1) + b.expand(6, 4) * a.repeat(3, 1)",
+        ((2, 4), (4,)),
+    ),
     "cut otherwise": ("(a * 2).reshape(3, 2) + b", ((2, 3), (3, 2))),
     "single elements": ("a.view(1, 10, 1).squeeze(0) * 2", ((2, 5),)),
     "slices": ("a[:, 1:3] + a[:, :2] + a[:, -1:]", ((3, 5),)),

@@ -203,7 +203,7 @@ class Tracer:
             elif stored.issuperset(old):
                 moved.append((old, new))
             else:
-                raise UnsupportedError("a view that cuts an expanded axis otherwise")
+                return self._renamed(self.stored(view), axes)
         if not moved:
             return self.view(view.tensor, axes)
         dims = replaced(view.tensor.dims, moved)
