@@ -11,7 +11,7 @@ tried in small functions, as each trial fuses its function again.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from math import inf, prod
@@ -94,6 +94,28 @@ class Limits:
 NO_LIMITS = Limits()
 
 
+@dataclass(frozen=True)
+class Trials:
+    """How splits are tried: on copies of a module, by passes that lower it."""
+
+    module: ModuleOp
+    rest: Sequence[ModulePass]
+    limits: Limits = NO_LIMITS
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The names of products in this module, where it is not the one to be split."""
+
+    def seconds(self, splits: Iterable[SplitPass], gpu: Device) -> float:
+        """Return the estimated time of the module after some splits."""
+        here = (self.here(split) for split in splits)
+        return _seconds(self.module, (*here, *self.rest), gpu)
+
+    def here(self, split: SplitPass) -> SplitPass:
+        """Return a split with the names that its products have in this module."""
+        names = split.products.split() if split.products else []
+        here = " ".join(self.names.get(name, name) for name in names)
+        return replace(split, products=here or None)
+
+
 def choose_splits(
     module: ModuleOp,
     ranks: int,
@@ -119,8 +141,8 @@ def choose_splits(
     )
     if not _is_long(module):
         products = [group.splits(gpu) for group in groups]
-        return _fastest_splits(module, [*products, *folds], rest)
-    if found := _fastest_splits(module, folds, to_kernels):
+        return _fastest_splits(Trials(module, rest), [*products, *folds])
+    if found := _fastest_splits(Trials(module, to_kernels), folds):
         return found
     found = list(_of_products(module, groups, _by_priority(rest), limits))
     return found[::-1]  # A split numbers later values anew, which may name products.
@@ -144,7 +166,8 @@ def _of_products(
             alone = group.alone(module)
             key = described(alone), tuple((each.dim, each.parts) for each in splits)
             if key not in known:
-                found = _fastest_splits(alone, [splits], rest, limits)
+                trials = Trials(alone, rest, limits, group.names_in(alone))
+                found = _fastest_splits(trials, [splits])
                 known[key] = [splits.index(split) for split in found]
             yield from (splits[index] for index in known[key])
 
@@ -160,16 +183,13 @@ def _by_priority(passes: Sequence[ModulePass]) -> list[ModulePass]:
 
 
 def _fastest_splits(
-    module: ModuleOp,
-    options: Sequence[Sequence[SplitPass]],
-    rest: Sequence[ModulePass],
-    limits: Limits = NO_LIMITS,
+    trials: Trials, options: Sequence[Sequence[SplitPass]]
 ) -> list[SplitPass]:
     """Return the fastest of each of `options`, in the order of what they save."""
     chosen: list[SplitPass] = []
     left = [splits for splits in options if splits]
     while left:
-        found = _fastest(module, chosen, left, rest, limits)
+        found = _fastest(trials, chosen, left)
         if found is None:
             break
         chosen.append(found)
@@ -178,19 +198,17 @@ def _fastest_splits(
 
 
 def _fastest(
-    module: ModuleOp,
+    trials: Trials,
     before: Sequence[SplitPass],
     options: Sequence[Sequence[SplitPass]],
-    rest: Sequence[ModulePass],
-    limits: Limits,
 ) -> SplitPass | None:
     """Return the fastest split after those `before`, None if none helps."""
-    gpu = device_of(attached_system(module))
+    gpu, limits = device_of(attached_system(trials.module)), trials.limits
     tried: dict[SplitPass | None, float] = {}
     splits = (None, *chain.from_iterable(options))
     number = {split: index for index, split in enumerate(splits)}
-    passes = ((*before, *((split,) if split else ()), *rest) for split in splits)
-    tasks = [partial(noted, partial(_seconds, module, each, gpu)) for each in passes]
+    lists = [(*before, *((split,) if split else ())) for split in splits]
+    tasks = [partial(noted, partial(trials.seconds, each, gpu)) for each in lists]
 
     def price(
         split: SplitPass | None, done: Ahead[Noted[float]]
@@ -215,7 +233,7 @@ def _fastest(
                     break  # More parts would be slower still.
 
     try:
-        place = function_names(module)
+        place = function_names(trials.module)
         with ahead(tasks) as done:
             return cheapest("split", place, candidates(done)).result
     except PassFailedException:
@@ -274,6 +292,15 @@ class Products:
     def alone(self, module: ModuleOp) -> ModuleOp:
         """Return `module` with a function of these products and their epilogues."""
         return products_alone(module, self.by_name)
+
+    def names_in(self, alone: ModuleOp) -> dict[str, str]:
+        """
+        Return the names that these products have in a module of them alone.
+
+        A number at the end of a name does not survive: the names of the IR are hints.
+        """
+        products = chain.from_iterable(map(products_of, compute_functions(alone)))
+        return dict(zip(self.by_name, products, strict=True))
 
 
 def products_by_operand(module: ModuleOp) -> Iterator[Products]:

@@ -14,6 +14,7 @@ from semantics import assert_same_meaning, parse_module, run_passes
 from transformer_blocks import softmax
 from trees import random_tree
 from triton_modules import check_all, emitted, hardware
+from xdsl.context import Context
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import AllGatherOp, CollectiveOp
@@ -21,7 +22,12 @@ from comet.dialects.compound import ContractOp, FoldOp, MapOp, ReduceOp, RenameO
 from comet.dialects.compound.dims import names_of
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.graph.split import SplitPass
-from comet.passes.graph.split.choose import products_by_operand, shares_accumulator
+from comet.passes.graph.split.choose import (
+    Products,
+    Trials,
+    products_by_operand,
+    shares_accumulator,
+)
 from comet.passes.graph.split.products import products_of
 from comet.passes.graph.split.trials import described, products_alone
 from comet.passes.pipelines.triton_distributed.options import parse_splits
@@ -391,6 +397,24 @@ def test_products_are_tried_without_what_waits_for_later_ones():
         ["fill", "contract", "map", "contract", "map", "return"],
         ["contract", "map", "return"],
     ]
+
+
+def test_products_alone_have_the_names_of_the_long_function():
+    """The IR keeps no number at the end of a hint: products of models have such."""
+    text = LAYERS.replace("%a ", "%0 ").replace("%a,", "%0,")
+    module = parse_module(text.replace("%b ", "%1 ").replace("%b,", "%1,"))
+    first, second = products_by_operand(module)
+    assert [list(each.by_name) for each in (first, second)] == [
+        ["contract", "contract_1"],
+        ["c"],
+    ]
+    late = Products({"contract_1": first.by_name["contract_1"]})
+    alone = late.alone(module)
+    split = Trials(alone, (), names=late.names_in(alone)).here(
+        SplitPass("K", 2, "contract_1")
+    )
+    assert split == SplitPass("K", 2, "contract")
+    split.apply(Context(), alone)  # Raises if it has no product of this name.
 
 
 def test_functions_of_equal_products_are_described_alike():
