@@ -101,7 +101,9 @@ class Tracer:
         """Return a tensor with one number everywhere; of conditions 0 is false."""
         if element == i1:
             number = bool(number)
-        elif isinstance(element, IntegerType) and not _is_exact(number, element):
+        elif isinstance(element, IntegerType) and not (
+            float(number) == number and is_integer(float(number), element)
+        ):  # A program keeps its numbers in f64.
             raise UnsupportedError(f"{number} in {element}")
         return self.view(Tensor((), element, Fill(number)), [*map(new_axis, shape)])
 
@@ -488,11 +490,6 @@ class Tracer:
         op = ScatterAdd(values.tensor, ids.tensor, dim)
         dims = self.ranks.among(dims_of(axes), values.tensor)
         return self.view(Tensor(dims, values.tensor.element, op), axes)
-
-
-def _is_exact(number: float, element: IntegerType) -> bool:
-    """Whether an integer type has a number, and the f64 that programs keep, too."""
-    return float(number) == number and is_integer(float(number), element)
 
 
 def _axis(views: Sequence[View], index: int) -> Axis:
