@@ -195,7 +195,7 @@ def compiled_modules(workload: str, options: Options) -> Iterator[Kernels]:
     for ranks in (1,) if workload == GRAPHS else options.ranks:
         for case in cases(workload, ranks, options):
             for target in options.targets:
-                patterns = options.patterns[:1] if case.ranks == 1 else options.patterns
+                patterns = ("bsp",) if case.ranks == 1 else options.patterns
                 for module in modules_of(case, MACHINES[target], patterns):
                     yield compiled_module(case, module, target)
 

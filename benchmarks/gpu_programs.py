@@ -136,14 +136,17 @@ def candidates(sample: str, extents: Extents, count: int) -> dict[str, Program]:
 
 
 RANK_FORMS = {
-    "push_each": TritonDistributedPass(pattern="push", sources="each"),
-    "push_all": TritonDistributedPass(pattern="push", sources="all"),
+    "push_each": TritonDistributedPass(ranks=2, pattern="push", sources="each"),
+    "push_all": TritonDistributedPass(ranks=2, pattern="push", sources="all"),
     "in_place_all": TritonDistributedPass(
-        pattern="pull", inputs="symmetric", sources="all"
+        ranks=2, pattern="pull", inputs="symmetric", sources="all"
     ),
-    "auto": TritonDistributedPass(pattern="auto", inputs="symmetric"),
+    "auto": TritonDistributedPass(ranks=2, pattern="auto", inputs="symmetric"),
 }
-"""Waits for each source or for all of them at a time, and what comet would choose."""
+"""
+Waits for each source or for all of them at a time, and what comet would choose, for
+two ranks.
+"""
 
 
 def of_ranks(

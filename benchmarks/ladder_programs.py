@@ -35,14 +35,15 @@ from comet.universe import installed
 SAMPLES = Path(__file__).parents[1] / "samples"
 
 PATTERNS: Mapping[str, TritonDistributedPass] = {
-    "bsp": TritonDistributedPass(pattern="bsp"),
-    "wait": TritonDistributedPass(pattern="wait"),
-    "pull": TritonDistributedPass(pattern="pull"),
-    "in_place": TritonDistributedPass(pattern="pull", inputs="symmetric"),
-    "push": TritonDistributedPass(pattern="push"),
-    "fused": TritonDistributedPass(pattern="fused"),
-    "persistent": TritonDistributedPass(pattern="fused", persistent=True),
+    "bsp": TritonDistributedPass(ranks=2, pattern="bsp"),
+    "wait": TritonDistributedPass(ranks=2, pattern="wait"),
+    "pull": TritonDistributedPass(ranks=2, pattern="pull"),
+    "in_place": TritonDistributedPass(ranks=2, pattern="pull", inputs="symmetric"),
+    "push": TritonDistributedPass(ranks=2, pattern="push"),
+    "fused": TritonDistributedPass(ranks=2, pattern="fused"),
+    "persistent": TritonDistributedPass(ranks=2, pattern="fused", persistent=True),
 }
+"""The forms of programs of ranks, of two here; replace `ranks` for others."""
 SAMPLE_NAMES = (
     "ag_gemm",
     "gemm_all_reduce",

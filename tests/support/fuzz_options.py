@@ -38,7 +38,9 @@ OPTIONS: Mapping[str, Sequence[str]] = {
     "stores": ("all",),
 }
 """Options of `triton-distributed` with values that ask for something."""
-IN_NO_GROUPS = ("kind", "merge", "launches", "share", "split")
+OF_RANKS = ("kind", "pattern", "sources", "persistent", "inputs", "tiles")
+"""Options of what several ranks exchange."""
+IN_NO_GROUPS = (*OF_RANKS, "merge", "launches", "share", "split", "collapse")
 """Options that do not go with groups of programs."""
 BY_DESCRIPTORS = ("copies", "specialize", "stores")
 """Options that need descriptors."""
@@ -90,6 +92,8 @@ def with_options(
         del given["copies"]
     if given.get("share") == "all" and given.get("merge") == "launch":
         del given["merge"]
+    others = "kind" if ranks == 1 else "collapse"
+    given = {n: v for n, v in given.items() if n != others}
     if ranks > 1:
         given |= _exchange(random)
     ctas = 1 if shared else random.choice((1,) * 9 + (2, 2, 3))

@@ -122,7 +122,7 @@ class TritonDistributedPass(TritonOptions):
         require_gpu(self.name, attached_system(module))
         Goal(objective=self.objective).check(self.name, on_gpu=True)
         if self.ctas == AUTO:
-            best = replace(self, ctas=self._best_ctas(ctx, module))
+            best = self._in_groups(self._best_ctas(ctx, module))
             yield from best.parts(ctx, module)
             return
         level, is_sharded = plan_start(module, self.ranks)
@@ -151,10 +151,16 @@ class TritonDistributedPass(TritonOptions):
 
         def seconds(ctas: int) -> float:
             copy = module.clone()
-            return seconds_of(ctx, copy, replace(self, ctas=ctas).parts(ctx, copy))
+            return seconds_of(ctx, copy, self._in_groups(ctas).parts(ctx, copy))
 
-        sizes = (1, *group_sizes(ctx, module, self.dims, self.ranks))
+        named = self.dim is not None
+        sizes = (1, *group_sizes(ctx, module, self.dims, self.ranks, named=named))
         return best_group(module, sizes, seconds)
+
+    def _in_groups(self, ctas: int) -> Self:
+        """The pipeline with groups of so many programs; one program shares nothing."""
+        dim = None if ctas == self.ranks == 1 else self.dim
+        return replace(self, ctas=ctas, dim=dim)
 
     def _best(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from xdsl.utils.exceptions import PassFailedException
 
@@ -20,18 +20,29 @@ from comet.passes.sharding.dim_axes import Dims, parse_dims
 from comet.passes.sharding.lower_reductions import Terms
 from comet.passes.triton.specialize_warps import SPECIALIZED
 
-NO_REQUESTS: Mapping[str, frozenset[str]] = {
+Requests: TypeAlias = Mapping[str, frozenset[object]]
+"""Options that may ask for something, each with its values that ask for nothing."""
+
+OF_KERNELS: Requests = {
     "merge": frozenset(("auto", "last", "launch")),
     "launches": frozenset(("auto", "none")),
     "share": frozenset(("auto", "all", "none")),
     "split": frozenset(("auto", "none")),
+    "collapse": frozenset(("auto", "none")),
+}
+"""Requests for certain kernels, parts or dimensions, which groups do not have."""
+
+OF_RANKS: Requests = {
+    "pattern": frozenset(("bsp", "auto")),
+    "blocks": frozenset((None,)),
+    "persistent": frozenset((None, False)),
+    "tiles": frozenset((None, "auto")),
+    "inputs": frozenset(("copied",)),
+    "sources": frozenset((None,)),
     "kind": frozenset(("auto", "allreduce")),
     "terms": frozenset(("wide",)),
 }
-"""
-Options that may ask for certain kernels or parts, which only programs have that are in
-no groups, and their values that ask for none.
-"""
+"""Requests for what ranks exchange; groups of programs do so in one way only."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +56,7 @@ class TritonOptions(Pipeline):
     """
     The dimension to shard over ranks, N by default, if the function has no shardings;
     of H,M the first that ranks divide, else the last; "M:rank" also names the axis.
+    One rank without `ctas` shards none.
     """
 
     ctas: int | Literal["auto"] = 1
@@ -177,26 +189,39 @@ class TritonOptions(Pipeline):
             )
         if self.split not in ("none", "auto"):
             parse_splits(self.split)
-        for name, values in NO_REQUESTS.items():
-            if (value := getattr(self, name)) not in values:
-                self._check_request(name, value)
+        self._check_requests()
         if self.specialize is True and self.copies == "pointers":
             raise PassFailedException(
                 "the option 'specialize' is true, and producer warps load by "
                 "descriptors; leave copies=pointers out"
             )
 
-    def _check_request(self, name: str, value: str) -> None:
+    def _check_requests(self) -> None:
         """Raise PassFailedException for a request that no pass would look at."""
-        reason = None
         if self.group > 1:
-            reason = f"programs are in groups; use ctas=1, or leave {name} out"
-        elif name == "share" and self.merge == "launch":
-            reason = "merge=launch merges parts in a launch of its own; leave one out"
-        if reason is not None:
-            raise PassFailedException(
-                f"the option '{name}' asks for {value}, and {reason}"
-            )
+            reason = "programs are in groups; use ctas=1"
+            self._refuse({**OF_KERNELS, **OF_RANKS}, reason)
+        elif self.ranks > 1:
+            reason = "kernels of several ranks keep their dimensions; use ranks=1"
+            self._refuse({"collapse": OF_KERNELS["collapse"]}, reason)
+        else:
+            self._refuse(OF_RANKS, "one rank exchanges nothing; use more ranks")
+            if self.ctas == 1 and self.dim is not None:
+                self._refuse({"dim": frozenset()}, "one rank has all; use more ranks")
+        if self.merge == "launch":
+            reason = "merge=launch merges parts in a launch of its own; use merge=last"
+            self._refuse({"share": OF_KERNELS["share"]}, reason)
+
+    def _refuse(self, requests: Requests, reason: str) -> None:
+        """Raise PassFailedException for the first request, with a reason and remedy."""
+        for name, nothing in requests.items():
+            if (value := getattr(self, name)) not in nothing:
+                asked = ",".join(self.dim or ()) if name == "dim" else str(value)
+                asked = asked.lower() if isinstance(value, bool) else asked
+                raise PassFailedException(
+                    f"the option '{name}' asks for {asked}, and {reason}, or leave "
+                    f"{name} out"
+                )
 
     @property
     def dims(self) -> Dims:

@@ -37,6 +37,7 @@ from comet.passes.sharding.dim_axes import (
     Dims,
     ShardedDim,
     assign_axes,
+    check_dims,
     dims_in,
     extents_along,
     format_dims,
@@ -163,13 +164,14 @@ def unsupported(module: ModuleOp) -> CollectiveOp | None:
 
 
 def group_sizes(
-    ctx: Context, module: ModuleOp, dims: Sequence[DimAxes], ranks: int
+    ctx: Context, module: ModuleOp, dims: Dims, ranks: int, *, named: bool
 ) -> Iterator[int]:
     """
     Yield the sizes of groups to try: powers of two that leave each program a tile.
 
     `dims` are those of the option `dim`. Programs share the first one, of which ranks
     have shards, or the one with their axis. There are none where `check_groups` fails.
+    Raises OpError if they are `named` by the user and `module` does not have them.
     """
     if ranks > 1 and any(map(_says_what_ranks_hold, compute_functions(module))):
         return
@@ -178,6 +180,8 @@ def group_sizes(
     copy = module.clone()
     if plan_start(copy, ranks)[0] is IRLevel.GRAPH:
         DecomposePass(accumulator="f32").apply(ctx, copy)
+    if named:
+        check_dims(NAME, copy, dims)
     extent = ceil_div(max(extents_along(copy, shared.dim), default=0), over_ranks)
     gpu = device_of(attached_system(module))
     smallest = gpu.triton.groups.least_group_elements

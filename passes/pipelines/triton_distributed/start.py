@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 
 from comet.dialects.arch import attached_system
 from comet.dialects.collective.mesh import lookup_mesh
@@ -27,29 +28,13 @@ def plan_start(module: ModuleOp, ranks: int) -> tuple[IRLevel, bool]:
     """
     Return the level of the functions of `module`, and whether they have shardings.
 
-    Raises PassFailedException if one is written for another number of ranks, or if they
-    are at different levels.
+    Raises PassFailedException if one is written for another number of ranks, or is at
+    the last level, or if they are at different levels.
     """
     functions = tuple(compute_functions(module))
     for func in functions:
         check_blocks(func, NAME)
-        region = spmd_region(func)
-        if region is None:
-            continue
-        mesh = lookup_mesh(region, region.mesh)
-        axes = [axis for axis in mesh.axis_extents if axis != CTAS]
-        if (written := mesh.size(axes)) != ranks:
-            raise OpError(
-                func,
-                f"{NAME}: @{func.sym_name.data} is written for {written} "
-                f"ranks, not {ranks}; use ranks={written}",
-            )
-        if ranks > (available := prod(attached_system(module).axes.values())):
-            raise OpError(
-                func,
-                f"{NAME}: @{func.sym_name.data} is written for {written} "
-                f"ranks, and the hardware has {available}; attach hardware with more",
-            )
+        _check_start(func, ranks, prod(attached_system(module).axes.values()))
     levels = dict.fromkeys(level_of_function(func) for func in functions)
     found = [level for level in levels if level is not None]
     if len(found) > 1:
@@ -60,6 +45,35 @@ def plan_start(module: ModuleOp, ranks: int) -> tuple[IRLevel, bool]:
         )
     is_sharded = any(says_sharding(func) for func in functions)
     return (found[0] if found else IRLevel.GRAPH), is_sharded
+
+
+def _check_start(func: FuncOp, ranks: int, available: int) -> None:
+    """Raise PassFailedException for a function that was lowered for other ranks."""
+    name, level = func.sym_name.data, level_of_function(func)
+    if level is IRLevel.TARGET:
+        raise OpError(
+            func, f"{NAME}: @{name} is at the level tl already; print it by -t triton"
+        )
+    region = spmd_region(func)
+    if region is None and level in (None, IRLevel.GRAPH, IRLevel.ELEMENTARY):
+        return
+    written = 1
+    if region is not None:
+        mesh = lookup_mesh(region, region.mesh)
+        written = mesh.size([axis for axis in mesh.axis_extents if axis != CTAS])
+    if written != ranks:
+        of_ranks = "1 rank" if written == 1 else f"{written} ranks"
+        raise OpError(
+            func,
+            f"{NAME}: @{name} is written for {of_ranks}, not {ranks}; use "
+            f"ranks={written}",
+        )
+    if ranks > available:
+        raise OpError(
+            func,
+            f"{NAME}: @{name} is written for {written} ranks, and the hardware has "
+            f"{available}; attach hardware with more",
+        )
 
 
 def check_single(module: ModuleOp) -> None:

@@ -67,7 +67,8 @@ def test_the_hardware_file_bounds_the_shares_of_rows():
     for most in (256, 128):
         figures = f"most_group_elements = {most}, clock_ghz"
         hardware = parse_module(module.replace("clock_ghz", figures))
-        sizes = group_sizes(comet_context(), hardware, [DimAxes("N", None)], 1)
+        dims = (DimAxes("N", None),)
+        sizes = group_sizes(comet_context(), hardware, dims, 1, named=True)
         found.append(list(sizes))
     assert found == [[16, 32, 64], [32, 64]]
 

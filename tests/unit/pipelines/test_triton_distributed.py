@@ -162,6 +162,24 @@ def test_a_region_for_other_ranks_is_refused() -> None:
         run_passes(module, "triton-distributed{ranks=2}")
 
 
+def test_a_launch_plan_for_other_ranks_is_refused() -> None:
+    text = SOFTMAX.format(**SIZES["prime"])
+    module = run_passes(
+        parse_module(text), f"{H200X8},triton-distributed{{to=dataflow}}"
+    )
+    message = "@f is written for 1 rank, not 2; use ranks=1"
+    with pytest.raises(PassFailedException, match=message):
+        run_passes(module, "triton-distributed{ranks=2}")
+
+
+def test_what_is_lowered_already_is_refused() -> None:
+    module = parse_module(SOFTMAX.format(**SIZES["prime"]))
+    module = run_passes(module, f"{H200},triton-distributed")
+    message = "triton-distributed: @f is at the level tl already; print it by -t triton"
+    with pytest.raises(PassFailedException, match=message):
+        run_passes(module, "triton-distributed")
+
+
 def test_two_functions_are_refused_where_the_second_is() -> None:
     text = SOFTMAX.format(**SIZES["prime"])
     module = parse_module(text + text.replace("@f(", "@g("))
@@ -210,12 +228,12 @@ def test_a_region_is_for_as_many_ranks_as_it_is_written_for(tmp_path: Path) -> N
         run_passes(module, "triton-distributed{ranks=16}")
 
 
-@pytest.mark.parametrize("options", ["dim=Q", "dim=M,Q ranks=1", "dim=Q ctas=auto"])
-def test_one_rank_has_the_dimension_that_is_asked_for(options: str) -> None:
+@pytest.mark.parametrize("options", ["dim=M,Q ranks=2", "dim=Q ctas=auto"])
+def test_a_program_has_the_dimension_that_is_asked_for(options: str) -> None:
     module = parse_module(SOFTMAX.format(**SIZES["prime"]))
     message = "no dimension Q to shard; there are M, K, N; name them"
     with pytest.raises(OpError, match=message) as it:
-        run_passes(module, f"{H200},triton-distributed{{{options}}}")
+        run_passes(module, f"{H200X8},triton-distributed{{{options}}}")
     assert isinstance(it.value.op, FuncOp)
 
 
@@ -411,6 +429,19 @@ def test_a_split_may_be_said() -> None:
             {"merge": "launch", "share": "f_m_kernel"},
             "merge=launch merges parts in a l",
         ),
+        ({"ranks": 4, "collapse": "all"}, "all, and kernels of several ranks keep t"),
+        ({"ctas": 2, "collapse": "all"}, "in groups; use ctas=1, or leave collapse"),
+        ({"ctas": 2, "pattern": "wait"}, "'pattern' asks for wait, and programs are"),
+        ({"dim": ("H", "M")}, "'dim' asks for H,M, and one rank has all; use more r"),
+        ({"pattern": "push"}, "push, and one rank exchanges nothing; use more ranks"),
+        ({"pattern": "push", "ctas": "auto"}, "one rank exchanges nothing; use more r"),
+        ({"blocks": "M=2"}, "'blocks' asks for M=2, and one rank .* leave blocks out"),
+        ({"persistent": True}, "'persistent' asks for true, and one rank"),
+        ({"tiles": "f: M=2"}, "'tiles' asks for f: M=2, and one rank"),
+        ({"inputs": "symmetric"}, "'inputs' asks for symmetric, and one rank"),
+        ({"sources": "all"}, "'sources' asks for all, and one rank"),
+        ({"kind": "reduce_scatter_all_gather"}, "'kind' asks for reduce_scatter_all"),
+        ({"terms": "narrow"}, "'terms' asks for narrow, and one rank"),
         ({"specialize": True, "copies": "pointers"}, "leave copies=pointers out"),
     ],
 )
@@ -425,6 +456,8 @@ def test_parts_are_asked_for_on_ranks_and_forms_by_words() -> None:
     TritonDistributedPass(ranks=2, split="S=4", share="all", merge="last")
     TritonDistributedPass(ctas=2, split="none", merge="launch", launches="none")
     TritonDistributedPass(ctas="auto", split="K=4")
+    TritonDistributedPass(ctas="auto", dim=("N",), pattern="auto", tiles="auto")
+    TritonDistributedPass(pattern="auto", persistent=False, kind="allreduce")
 
 
 STEPS = re.compile(
