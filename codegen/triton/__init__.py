@@ -98,13 +98,13 @@ def _lowered(module: ModuleOp) -> _Lowered:
     plans = [f for f in functions if not is_reference(f)]
     if not plans:
         raise DiagnosticException(
-            "the triton target prints a function, and this module has none; print a "
-            "mapping with the target comet"
+            "a function is printed, and this module has none; print a mapping with the "
+            "target comet"
         )
     if len(plans) != 1:
         raise DiagnosticException(
-            f"the triton target prints one function per module, this one has "
-            f"{len(plans)}; keep one, and its reference"
+            f"one function of a module is printed, and this one has {len(plans)}; keep "
+            "one, and its reference"
         )
     name = plans[0].sym_name.data
     references = [f for f in functions if f.sym_name.data == reference_name(name)]

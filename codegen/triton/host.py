@@ -95,8 +95,8 @@ class LaunchPlanPrinter:
             case _:
                 raise OpError(
                     op,
-                    f"{op.name} in @{self._name} is no part of a launch plan; run "
-                    "outline-kernels and lower-to-triton first",
+                    f"{op.name} in @{self._name} is no part of a launch plan at the "
+                    "level tl; run triton-distributed, or passes up to lower-to-triton",
                 )
 
     def _empty(self, op: tl.EmptyOp) -> None:

@@ -61,7 +61,9 @@ def sharding_of(attribute: Attribute) -> Sharding:
     sharding: Sharding = {}
     for dim, axes in attribute.data.items():
         if not NAMES.verifies(axes) or not axes.data:
-            raise VerifyException(f"sharding of {dim} is a list of mesh axis names")
+            raise VerifyException(
+                f'sharding of {dim} is a list of mesh axis names, as in ["rank"]'
+            )
         sharding[dim] = tuple(axis.data for axis in axes)
     return sharding
 

@@ -136,8 +136,10 @@ def _described(error: BaseException) -> str | None:
             return _at_op(error)
         case ArgSpecParseError():
             return f"error: {_pipeline_mistake(error)}"
-        case UsageError() | CostError():
+        case UsageError():
             return f"error: {_one_line(str(error))}"
+        case CostError():
+            return f"error: {_with_pass(error)}"
         case OSError(filename=str(name), strerror=str(reason)):
             return f"error: {name}: {reason}"
         case RecursionError():
@@ -189,7 +191,20 @@ def _one_line(text: str) -> str:
 
 
 def _at_op(error: DiagnosticException) -> str:
-    return f"{_location(error)}error: {_clear(str(error))}"
+    return f"{_location(error)}error: {_with_pass(error)}"
+
+
+STARTS = re.compile(r"(target )?[a-z0-9]+(-[a-z0-9]+)*: |\S+:\d+: ")
+"""How a message starts that names its pass, its target, or the line of a file."""
+
+
+def _with_pass(error: BaseException) -> str:
+    """Return the message of an error, after the pass or target that raised it."""
+    text, ran = _clear(str(error)), _running(error, ArgSpecConvertible)
+    if ran is None or STARTS.match(text):
+        return text
+    kind = "" if isinstance(ran, ModulePass) else "target "
+    return f"{kind}{ran.name}: {text}"
 
 
 def _location(error: BaseException) -> str:

@@ -213,7 +213,7 @@ def test_shortest_decimal(number: float, text: str):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "prints a function, and this module has none; print a"),
+        ("", "a function is printed, and this module has none; print a"),
         (HOST.split("func.func private")[0].replace("@k", "@f2"), "no private"),
         (
             "func.func @f() { func.return }\n" + HOST.replace("@f(", "@g("),

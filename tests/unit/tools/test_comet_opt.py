@@ -122,7 +122,7 @@ def test_a_wrong_type_in_the_text_has_a_place(tmp_path: Path):
 
 def test_a_pass_error_names_the_op(good: str, plugin: str):
     result = comet_opt(good, "--load-pass-plugin", plugin, "-p", "fail")
-    assert the_sentence(result) == f"{good}:1:1: error: nothing fits"
+    assert the_sentence(result) == f"{good}:1:1: error: fail: nothing fits"
     assert result.stdout == ""
 
 
