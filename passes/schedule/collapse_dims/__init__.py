@@ -207,11 +207,12 @@ def _named(
     legal = collapsible_runs(node)
     for run in kernel.runs:
         if all(run not in parts_of(whole) for whole in legal):
-            runs = " or ".join(map(" ".join, legal))
-            others = f"; {runs} can be" if legal else ", nor can others of it"
+            others = "none are next to each other in all of its tensors; leave it out"
+            if legal:
+                others = f"{' or '.join(map(' '.join, legal))} can be"
             raise OpError(
                 node,
                 f"collapse-dims: {' '.join(run)} of @{kernel.node} cannot be one "
-                f"dimension{others}",
+                f"dimension; {others}",
             )
     return node

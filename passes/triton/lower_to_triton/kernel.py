@@ -108,7 +108,7 @@ def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
         raise OpError(
             kernel,
             f"lower-to-triton: dataflow.kernel makes {value.type}; Triton kernels "
-            "take elements of f16, bf16, f32, i32, i64 and i1",
+            "take elements of f16, bf16, f32, i32, i64 and i1; take one of these",
         )
     nodes = _grid_nodes(kernel)
     reason = unfit_for_tiles(kernel) if any(map(_is_persistent, nodes)) else None

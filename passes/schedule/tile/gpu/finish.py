@@ -172,10 +172,12 @@ class _TiledKernel:
             return
         registers = alive_bytes(summary, blocks, gpu.triton.stores.epilogue_subtiles)
         need = described_need(self.node, registers, shared, self.levels)
+        stages = " take fewer stages," if numbers.stages > 1 else ""
         raise OpError(
             self.node,
             f"tile: {need}, more than the {gpu.limits.register_bytes} and "
-            f"{gpu.limits.shared_bytes} bytes there; raise its factors, or fuse less",
+            f"{gpu.limits.shared_bytes} bytes there; raise its factors,{stages} or "
+            "fuse less",
         )
 
     def _check_cluster(self, cluster: int) -> None:

@@ -7,4 +7,4 @@ func.func @main(%a: tensor<128x700xf16>, %b: tensor<700x16xf16>) -> tensor<128x1
   func.return %c : tensor<128x16xf16>
 }
 
-// CHECK: tile: the kernel that makes %c needs {{[0-9]+}} bytes of REG and {{[0-9]+}} bytes of SMEM, more than the 262144 and 232448 bytes there; raise its factors, or fuse less
+// CHECK: tile: the kernel that makes %c needs {{[0-9]+}} bytes of REG and {{[0-9]+}} bytes of SMEM, more than the 262144 and 232448 bytes there; raise its factors, take fewer stages, or fuse less
