@@ -26,7 +26,7 @@ import torch
 from pytorch_cases import all_outcomes
 from torch import Tensor, fx, nn
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import one_hot, scaled_dot_product_attention
 
 import comet
 from comet.pytorch import backend, program_cache
@@ -191,6 +191,12 @@ def offset(x: Tensor) -> tuple[Tensor, Tensor]:
     return positions, x * (positions > 1)[:, None]
 
 
+def counted(ids: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the experts of tokens, which torch checks, and how many each one has."""
+    ones = torch.ones_like(ids)
+    return one_hot(ids, 4), torch.zeros_like(ids).scatter_add(0, ids, ones)
+
+
 def attended(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Return attention to twice the values."""
     return scaled_dot_product_attention(query, key, 2 * value)
@@ -350,6 +356,7 @@ def main() -> None:
         "changing shape": changing_shape(),
         "memory": memory(),
         "positions": equal(offset, torch.randn(4, 3)),
+        "counts": equal(counted, torch.tensor([3, 1, 3, 0, 1])),
         "devices": devices(),
         "autocast": autocast(),
         "layers": str(comet.from_torch(LAYERS, torch.randn(2, 7, 32))),

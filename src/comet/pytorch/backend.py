@@ -163,8 +163,8 @@ class _Support(OperatorSupportBase):
         return self._known[node]
 
     def _is_translated(self, node: fx.Node) -> bool:
-        if node.op != "call_function":
-            return False
+        if node.op != "call_function" or node.meta.get("val") is None:
+            return False  # What computes nothing is a check, as of indices.
         if node.target is operator.getitem:
             return self.has(cast(fx.Node, node.args[0]))
         if any(tensor.device != self._device for tensor in meta_of(node)):

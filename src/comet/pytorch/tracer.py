@@ -481,7 +481,9 @@ class Tracer:
             if count:
                 total = self.reduce(ReduceKind.ADD, values, range(count))
             return self.view(total.tensor, [(), *total.axes])
-        values, ids = self.stored(values), self.stored(ids)
+        ids = self.stored(ids)
+        for dim in values.expanded:  # Programs split what they add: no constant.
+            values = self._along(values, Index(dim))
         if self.ranks.differ_in(ids.tensor):
             raise UnsupportedError("sums into rows by ids of a rank")
         values = self.unified(values, dict(enumerate(ids.axes)))

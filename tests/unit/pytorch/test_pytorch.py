@@ -106,6 +106,11 @@ def test_positions_can_be_a_result(found: dict[str, Any]):
     assert found["positions"] is True
 
 
+def test_experts_are_counted(found: dict[str, Any]):
+    """What torch checks of them runs in torch, and a kernel adds a constant."""
+    assert found["counts"] is True
+
+
 def test_numbers_of_the_host_are_copied_to_the_device(found: dict[str, Any]):
     assert found["devices"] == ["meta"] * 3
 
