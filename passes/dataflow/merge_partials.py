@@ -57,7 +57,7 @@ from comet.dialects.dataflow import (
     program_value,
 )
 from comet.dialects.dataflow.locality import is_local
-from comet.dialects.dataflow.merging import is_renamed
+from comet.dialects.dataflow.merging import is_renamed, readers
 from comet.dialects.dataflow.program import programs_in
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.attributes import LoopAttr, power_of_two
@@ -217,6 +217,8 @@ def _plan(
     split, node = _node(producer), _node(consumer)
     if split is None or node is None or split.launch is None or node.launch is None:
         return None
+    if not _reads_all(consumer, producer):
+        return None
     if (counters := _counters(split, node, producer)) is None:
         return None
     arrivals = split.trip_count // prod(counters.values())
@@ -291,6 +293,17 @@ def partial_operands(node: SpatialOp, producer: KernelOp) -> list[SSAValue]:
     ]
 
 
+def _reads_all(consumer: KernelOp, producer: KernelOp) -> bool:
+    """Whether a kernel reads results of another one, and none of them in part."""
+    views = [
+        is_renamed(view, whole)
+        for whole in consumer.body.block.args
+        if program_value(whole) in producer.results_
+        for view, _ in readers(whole)
+    ]
+    return bool(views) and all(views)
+
+
 def _counters(
     split: SpatialOp, node: SpatialOp, producer: KernelOp
 ) -> dict[str, int] | None:
@@ -304,8 +317,6 @@ def _counters(
     if len(set(split.factors)) < len(split.loops) or len(split.outs) != len(results):
         return None
     operands = partial_operands(node, producer)
-    if not operands or any(not is_renamed(value, viewed(value)) for value in operands):
-        return None
     counters = {
         dim: factor
         for dim, factor in split.factors.items()

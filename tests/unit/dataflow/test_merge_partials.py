@@ -163,6 +163,22 @@ def test_other_pairs_stay_two_launches(what: str):
     assert str(after) == str(before)
 
 
+IN_PART = """
+  %f = compound.slice %e "N"[0, 1] : !A -> tensor<48x1xf32, #compound.dims<M, N>>
+  %p = compound.rename %f merge "M" : tensor<48x1xf32, #compound.dims<M, N>> -> !R
+  %w = compound.map mult %e, %p : !A, !R -> !A
+  %s = compound.reduce add %w : !A -> !C
+  func.return %s : !C
+"""
+
+
+def test_a_result_that_is_also_read_in_part_is_no_partial_result():
+    text = PAIR.format(returned="!C", ops=IN_PART)
+    passes = f'{H200},fuse{{kernels="e; s"}},tile,outline-kernels'
+    module = run_passes(parse_module(text), f"{passes},merge-partials{{merge=last}}")
+    assert launches(module) == 2
+
+
 def test_a_sum_of_columns_is_split_over_programs_that_have_rows():
     text = PAIR.format(returned="!C", ops=f"{SUM} func.return %s : !C")
     passes = f"{H200},fuse{{strategy=none}},tile,outline-kernels"
