@@ -4,7 +4,8 @@
 A slice, a concat, or a rename that splits or merges axes is no kernel: kernels that
 read it compute other addresses. That needs operands in memory, with a constant stride
 along each axis. This pass copies other operands. It writes pads as concats of a value
-and a constant. It writes a concat of negated values (rotary embeddings) as a product
+and a constant, and a scatter of what every rank has whole as a gather of the rank's
+positions. It writes a concat of negated values (rotary embeddings) as a product
 with signs, so that the negated values need not be stored.
 """
 
@@ -13,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, i32
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator
 
+from comet.dialects.collective import ScatterOp
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.spmd import region_states
 from comet.dialects.collective.state import States
@@ -42,7 +44,9 @@ from comet.dialects.compound import (
 from comet.dialects.compound.dims import (
     extents_of,
     float_type_of,
+    names_of,
     tensor,
+    unused,
     with_extents,
 )
 from comet.dialects.compound.rename import viewed
@@ -62,7 +66,8 @@ class LowerViewsPass(FunctionPass):
     """
     Copy the operands of views that have no strides, and write pads as concats.
 
-    Before: any pads, slices, concats and renames. After: no pads; a slice names its
+    Before: any pads, slices, concats, renames and scatters to ranks. After: no pads; a
+    rank loads its shard of what a scatter splits (`compound.gather`); a slice names its
     dimension; signs are factors of a concat; operands of views are copied
     (`compound.map copy`) if they have no strides in one tensor, or come from other
     ranks; and so are views and positions that are returned or sent, and what
@@ -77,6 +82,7 @@ class LowerViewsPass(FunctionPass):
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
         lower_pads(function)
+        lower_scatters(function)
         factor_signs(function)
         copy_operands(plan_copies(function))
         copy_scattered(function)
@@ -98,6 +104,29 @@ def lower_pads(func: FuncOp) -> None:
             first = dict.fromkeys(op.offsets, 0)
             sizes = {dim: extents_of(op.result)[dim] for dim in first}
             Rewriter.replace_op(op, (), [_first(op.input, sizes, op)])
+
+
+def lower_scatters(func: FuncOp) -> None:
+    """
+    Write the scatters of a function as gathers: a rank loads its shard of the value.
+
+    Every rank has the whole value, as a value of one root only is what a collective
+    returns that GPUs do not carry out.
+    """
+    for op in list(compute_block(func).ops):
+        if isinstance(op, ScatterOp):
+            Rewriter.replace_op(op, (), [_shard(op)])
+
+
+def _shard(op: ScatterOp) -> SSAValue:
+    """Return the shard of a rank: the rows of its positions."""
+    dim = op.dim.data
+    shard, whole = (extents_of(value)[dim] for value in (op.result, op.input))
+    row = unused(f"{dim}_shard", names_of(op.input))
+    index = IndexOp(tensor({row: shard}, i32), whole, op.axis_names)
+    gather = GatherOp(op.input, _inserted(index, op, op.result), dim)
+    rename = RenameOp(_inserted(gather, op, op.result), op.result.type)
+    return _inserted(rename, op, op.result)
 
 
 def _check_whole(op: PadOp, func: FuncOp, states: States) -> None:

@@ -211,7 +211,7 @@ class TritonDistributedPass(TritonOptions):
             yield AddCtasPass(self.group)
             yield from distribute_over_programs(ctx, module, self.dims, self.ranks)
         elif self.ranks > 1 and not is_sharded:
-            yield from distribute_over_ranks(ctx, module, self.dims)
+            yield from distribute_over_ranks(module, self.dims)
 
     def _to_elementary(self, module: ModuleOp) -> Iterator[ModulePass]:
         """Yield the passes that make elementary ops of those of `module`."""

@@ -1,31 +1,19 @@
-"""
-Which passes shard dimensions over ranks and programs, and what GPUs cannot execute.
-"""
+"""Which passes shard dimensions over ranks and programs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
 from xdsl.passes import ModulePass
-from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
 from comet.dialects.arch import attached_system
-from comet.dialects.collective import (
-    AllGatherOp,
-    AllReduceOp,
-    AllToAllOp,
-    CollectiveOp,
-    ReduceScatterOp,
-)
 from comet.dialects.compound.dims import ceil_div
 from comet.dialects.errors import OpError
-from comet.dialects.parents import enclosing
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.graph.decompose import DecomposePass
@@ -35,56 +23,20 @@ from comet.passes.sharding.boundary import boundary_of, says_sharding
 from comet.passes.sharding.dim_axes import (
     DimAxes,
     Dims,
-    ShardedDim,
     assign_axes,
     check_dims,
-    dims_in,
     extents_along,
     format_dims,
 )
 from comet.passes.sharding.distribute import DistributePass
-from comet.passes.sharding.insert_collectives import InsertCollectivesPass
 from comet.passes.sharding.shardings import select_mesh
 
 
-def distribute_over_ranks(
-    ctx: Context, module: ModuleOp, dims: Dims
-) -> Iterator[ModulePass]:
-    """
-    Yield the passes that shard the dimensions `dims` over ranks.
-
-    Raises PassFailedException, with other dimensions, if GPUs do not execute the
-    collectives that these need.
-    """
+def distribute_over_ranks(module: ModuleOp, dims: Dims) -> Iterator[ModulePass]:
+    """Yield the passes that shard the dimensions `dims` over ranks."""
     mesh = select_mesh(NAME, module, None)
-    sharded = assign_axes(NAME, module, mesh, dims, uneven=True)
-    trial = with_collectives(ctx, module, sharded)
-    if trial is not None and (found := unsupported(trial)) is not None:
-        axes = tuple(mesh.axis_extents)
-        options = [
-            f"dim={dim}"
-            for dim in dims_in(module)
-            if (tried := with_collectives(ctx, module, ((dim, axes),))) is not None
-            and unsupported(tried) is None
-        ]
-        way_out = f"use {' or '.join(options)}" if options else "use one rank"
-        raise OpError(
-            _function_with(found, module),
-            f"{NAME}: ranks that split {' and '.join(d for d, _ in sharded)} "
-            f"need {found.name} of %{found.input.name_hint or 'a value'}, which "
-            f"GPUs do not carry out; {way_out}, or say the shards of each op by "
-            "collective.shard",
-        )
-    yield from (DistributePass(dim, axes) for dim, axes in sharded)
-
-
-def _function_with(op: Operation, module: ModuleOp) -> FuncOp:
-    """Return the function of a module that has the name of the one around `op`."""
-    around = enclosing(op, FuncOp)
-    assert around is not None
-    named = SymbolTable.lookup_symbol(module, around.sym_name)
-    assert isinstance(named, FuncOp)
-    return named
+    for dim, axes in assign_axes(NAME, module, mesh, dims, uneven=True):
+        yield DistributePass(dim, axes)
 
 
 def check_groups(module: ModuleOp) -> None:
@@ -131,36 +83,6 @@ def distribute_over_programs(
             f'{format_dims(dims)}; use dim="{first}:{over}{CTAS}"'
         )
     yield from (DistributePass(dim, axes) for dim, axes in sharded)
-
-
-def with_collectives(
-    ctx: Context, module: ModuleOp, sharded: Sequence[ShardedDim]
-) -> ModuleOp | None:
-    """
-    Return a copy of `module`, sharded, with the collectives that this needs.
-
-    None if the dimensions cannot be sharded: the passes themselves raise that error.
-    """
-    trial = module.clone()
-    try:
-        for dim, axes in sharded:
-            DistributePass(dim, axes).apply(ctx, trial)
-        InsertCollectivesPass().apply(ctx, trial)
-    except PassFailedException:
-        return None
-    return trial
-
-
-def unsupported(module: ModuleOp) -> CollectiveOp | None:
-    """
-    Return the first collective that GPUs do not execute, None if there is none.
-
-    GPUs move data between ranks, and reduce it locally. `fuse` rejects the others, too,
-    but cannot name dimensions that work.
-    """
-    carried_out = (AllGatherOp, AllToAllOp, AllReduceOp, ReduceScatterOp)
-    found = (op for op in module.walk() if isinstance(op, CollectiveOp))
-    return next((op for op in found if not isinstance(op, carried_out)), None)
 
 
 def group_sizes(

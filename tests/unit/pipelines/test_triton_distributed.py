@@ -378,13 +378,6 @@ def test_products_of_long_functions_are_tried_alone() -> None:
     assert found.startswith('split{dim="F" ')
 
 
-def test_ranks_have_equally_many_parts() -> None:
-    text = SHARED_TEXTS["gemm_all_reduce"].format(M=2, N=3, K=6)
-    match = "has collective.scatter, which GPUs do not .* equally many parts for each"
-    with pytest.raises(PassFailedException, match=match):
-        emitted(text, f'{H200X8},triton-distributed{{ranks=2 split="K=3"}}')
-
-
 def without_op_sharding(name: str) -> str:
     """Return a sample whose op does not say how it is sharded."""
     text = (ROOT / f"samples/{name}.mlir").read_text()
@@ -397,17 +390,6 @@ def test_an_op_has_the_sharding_that_its_result_needs() -> None:
     passes = f"{H200X8},triton-distributed{{ranks=4}}"
     found = emitted(without_op_sharding("gemm_reduce_scatter"), passes)
     assert found == emitted(said, passes)
-
-
-def test_an_op_that_lacks_the_sharding_of_its_result_is_named() -> None:
-    match = (
-        r"every rank computes all of %\w+ and keeps its shard in M; say on the op that "
-        r"makes it that M is split over ranks, as in %y = compound.gemm %a, %b "
-        r'{collective.shard = {M = \["rank"\]}}'
-    )
-    text = without_op_sharding("ring_attention")
-    with pytest.raises(PassFailedException, match=match):
-        emitted(text, f"{H200X8},triton-distributed{{ranks=4}}")
 
 
 def test_a_split_may_be_said() -> None:

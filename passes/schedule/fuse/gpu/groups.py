@@ -20,7 +20,6 @@ from comet.dialects.collective import (
     AllReduceOp,
     AllToAllOp,
     ReduceScatterOp,
-    ScatterOp,
 )
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import (
@@ -87,20 +86,6 @@ def elementary_ops(func: FuncOp) -> tuple[Operation, ...]:
     return after_their_values(tuple(kept))
 
 
-def _scatter_mistake(func: FuncOp, op: ScatterOp) -> str:
-    """Return the error for a scatter: which op needs a sharding to avoid it."""
-    name, dim = op.input.name_hint or "the value", op.dim.data
-    axes = ", ".join(f'"{axis}"' for axis in op.axis_names)
-    shard = f"{{collective.shard = {{{dim} = [{axes}]}}}}"
-    return (
-        f"fuse: @{func.sym_name.data} has {op.name}, which GPUs do not carry out: "
-        f"every rank computes all of %{name} and keeps its shard in {dim}; say on the "
-        f"op that makes it that {dim} is split over ranks, as in %y = compound.gemm "
-        f"%a, %b {shard}, and where a dimension is split, take equally many parts for "
-        "each rank"
-    )
-
-
 def _check_op(func: FuncOp, op: Operation) -> None:
     if isinstance(op, AllReduceOp | ReduceScatterOp):
         raise OpError(
@@ -108,8 +93,6 @@ def _check_op(func: FuncOp, op: Operation) -> None:
             f"fuse: @{func.sym_name.data} has {op.name}, and on GPUs collectives only "
             "move data; run lower-reductions before fuse",
         )
-    if isinstance(op, ScatterOp):
-        raise OpError(op, _scatter_mistake(func, op))
     if isinstance(op, CollectiveOp) and not isinstance(op, MOVES):
         raise OpError(
             op,

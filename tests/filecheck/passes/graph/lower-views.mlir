@@ -196,3 +196,25 @@ func.func @reshaped(%x: tensor<4x6xf32, #compound.dims<M, N>>) -> tensor<24xf32,
 // CHECK-LABEL: func.func @reshaped
 // CHECK-NOT:     copy
 // CHECK:         func.return %e
+
+// A rank that has the whole of a value loads the shard that a scatter would give it.
+
+collective.mesh @ranks {rank = 2}
+
+func.func @own_shard(%x: !X) -> !X {
+  %y = collective.spmd on @ranks ins(%x : !X) sharded [{}] outs(!X) sharded [{M = ["rank"]}] {
+  ^bb0(%a: !X):
+    %b = compound.map neg %a : !X -> !X
+    %c = collective.scatter "M" %b root 0 on @ranks ["rank"] : !X -> tensor<2x6xf32, #compound.dims<M, N>>
+    %d = compound.map exp %c : tensor<2x6xf32, #compound.dims<M, N>> -> tensor<2x6xf32, #compound.dims<M, N>>
+    collective.yield %d : tensor<2x6xf32, #compound.dims<M, N>>
+  }
+  func.return %y : !X
+}
+
+// CHECK-LABEL: func.func @own_shard
+// CHECK:        %b = compound.map neg %a
+// CHECK-NEXT:   %c = compound.index of 4 over ["rank"] : tensor<2xi32, #compound.dims<M_shard>>
+// CHECK-NEXT:   %c_1 = compound.gather %b, %c along "M"
+// CHECK-NEXT:   %c_2 = compound.rename %c_1 : tensor<2x6xf32, #compound.dims<M_shard, N>> -> tensor<2x6xf32, #compound.dims<M, N>>
+// CHECK-NEXT:   %d = compound.map exp %c_2
