@@ -58,7 +58,7 @@ class PaddingAttr(ParametrizedAttribute):
 
     def __init__(self, number: float, extents: Mapping[str, int]):
         super().__init__(
-            FloatData(number),
+            FloatData(float(number)),
             ArrayAttr(map(StringAttr, extents)),
             ArrayAttr(map(IntAttr, extents.values())),
         )

@@ -163,7 +163,7 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "single elements": ("a.view(1, 10, 1).squeeze(0) * 2", ((2, 5),)),
     "slices": ("a[:, 1:3] + a[:, :2] + a[:, -1:]", ((3, 5),)),
     "steps": (
-        "(a[::2] + a[1::2] * 2, a[:, ::2] + b, a[:, 1::3], a[:, 4::9])",
+        "(a[::2] + a[1::2] * 2, a[:, ::2] + b, a[:, 1::3], a[:, 4::9], ids[:, ::2])",
         ((4, 5), (4, 3)),
     ),
     "steps that are replaced": (
