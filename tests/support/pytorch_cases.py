@@ -66,6 +66,20 @@ def convolved(
     return y, *(each for each in found if each is not None)
 
 
+def averaged(x: Tensor, *how: object) -> tuple[Tensor, Tensor]:
+    """Return means of windows, and the gradient of half the sum of their squares."""
+    ops = torch.ops.aten
+    y = ops.avg_pool2d(x, *how)
+    return y, ops.avg_pool2d_backward(y, x, *how)
+
+
+def largest(x: Tensor, *how: object) -> tuple[Tensor, ...]:
+    """Return maxima of windows, where they are, and their gradient as of `averaged`."""
+    ops = torch.ops.aten
+    y, places = ops.max_pool2d_with_indices(x, *how)
+    return y, places, ops.max_pool2d_with_indices_backward(y, x, *how, places)
+
+
 NAMES = {
     "torch": torch,
     "F": torch.nn.functional,
@@ -75,6 +89,8 @@ NAMES = {
     "rotary": rotary,
     "heads": heads,
     "convolved": convolved,
+    "averaged": averaged,
+    "largest": largest,
 }
 """What the functions may name."""
 
@@ -434,6 +450,27 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
         ((1, 2, 3), (3, 2, 7)),
     ),
     "one result": ("convolved(a, b)", ((1, 2, 3), (3, 2, 3))),
+    "means of blocks": (
+        "(*averaged(a, [2], [2], [0], False, True, None), F.adaptive_avg_pool2d(b, 2), "
+        "*averaged(a, [2, 1], [2, 1], [0], False, True, 3), F.avg_pool1d(b[0], 3))",
+        ((2, 3, 4, 6), (1, 2, 4, 6)),
+    ),
+    "means of windows": (
+        "(*averaged(a, [3], [1], [1], False, True, None), "
+        "*averaged(b, [3], [2], [1], False, False, None), "
+        "*averaged(a, [5, 4], [1], [0], False, True, None))",
+        ((2, 5, 4), (1, 2, 9, 7)),
+    ),
+    "means of windows that end behind": (
+        "(*averaged(a, [2, 3], [2, 3], [0, 1], True, True, None), "
+        "*averaged(a, [3], [2], [1], True, False, None))",
+        ((2, 8, 7),),
+    ),
+    "maxima of windows": (
+        "(*largest(a, [2], [2], [0], [1], False), *largest(b.relu(), [3], [2], [1], "
+        "[1], False), *largest(a * 0, [3], [1], [1], [1], True))",
+        ((2, 4, 6), (1, 2, 5, 6)),
+    ),
 }
 """Functions that have a translation, and the shapes of a to d; ids are IDS."""
 
@@ -470,6 +507,11 @@ REFUSED: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "a convolution of i64": (
         "F.conv1d(ids[None], ids[None, :, :1]) + a",
         ((1, 1, 3),),
+    ),
+    "a pooling of 16 parts": ("F.avg_pool2d(a, 4, 1)", ((2, 9, 9),)),
+    "a pooling of integers, or with steps": (
+        "F.max_pool2d(a, 2, dilation=2)",
+        ((2, 5, 5),),
     ),
     "a concatenation with a single number": ("torch.cat([a.sum()[None], a])", ((4,),)),
 }

@@ -8,7 +8,7 @@ To read in this order:
 * `importer`: from a graph of torch to a function; it runs the graph under the `tracer`,
   which finds `rules` for ATen ops, after `decompositions` into simpler ones;
 * the rules: `elementwise`, `division`, `reductions`, `views`, `tables`,
-  `convolutions`, `attention`, of `torch_ops`, and `collectives`;
+  `convolutions`, `pooling`, `attention`, of `torch_ops`, and `collectives`;
 * `emitter`, `ops`, `dims`: what rules emit, still without names of dimensions, and how
   these are found; `functions` makes the functions, after `naming`;
 * several ranks: `spreading` of models by DTensors over axes of `meshes`, `merging` of

@@ -133,18 +133,18 @@ class Convolution:
         """Return the gradient of the input, from that of the result."""
         firsts = [w.before - w.reach for w in self.windows]
         sizes = [w.blocks + w.reach for w in self.windows]
-        gradient = _cut(t, gradient, firsts, sizes)
+        gradient = cut(t, gradient, firsts, sizes)
         terms: list[View] = []
         for tap, matrix in zip(self.taps, self._matrices(t, weight), strict=True):
             firsts = [w.reach - w.dilation * number for w, number in tap]
-            rows = self._rows(t, _cut(t, gradient, firsts, self.blocks), self.filters)
+            rows = self._rows(t, cut(t, gradient, firsts, self.blocks), self.filters)
             terms.append(_product(t, rows, matrix))
         found = self._placed(t, _sum(t, terms), self.blocks, self.channels, self.parts)
         strides = [w.stride for w in self.windows]
-        found = _cut(t, found, [-w.part[0] for w in self.windows], strides, 3, 2)
+        found = cut(t, found, [-w.part[0] for w in self.windows], strides, 3, 2)
         whole = [w.blocks * w.stride for w in self.windows]
         found = t.reshaped(found, [*found.shape[:2], *whole])
-        return _cut(t, found, [0] * len(whole), [w.extent for w in self.windows])
+        return cut(t, found, [0] * len(whole), [w.extent for w in self.windows])
 
     def of_weight(self, t: Tracer, gradient: View, input: View) -> View:
         """Return the gradient of the weight, from that of the result."""
@@ -161,25 +161,25 @@ class Convolution:
         whole = [*shape[:2], *(number * part for number, part in pairs)]
         found = t.reshaped(t.permuted(found, order), whole)
         sizes = [window.kernel for window in self.windows]
-        return _cut(t, found, [window.zeros for window in self.windows], sizes)
+        return cut(t, found, [window.zeros for window in self.windows], sizes)
 
     def _read(self, t: Tracer, input: View) -> list[View]:
         """Return the rows that each tap reads of the input."""
         count, windows = len(self.windows), self.windows
         whole = [w.blocks * w.stride for w in windows]
-        input = _cut(t, input, [0] * count, whole)
+        input = cut(t, input, [0] * count, whole)
         extents = [n for w in windows for n in (w.blocks, w.stride)]
         view = t.reshaped(input, [self.batch, self.groups, self.channels, *extents])
         read = [w.results + w.reach for w in windows]
-        view = _cut(t, view, [-w.before for w in windows], read, 3, 2)
-        view = _cut(t, view, [w.part[0] for w in windows], self.parts, 4, 2)
+        view = cut(t, view, [-w.before for w in windows], read, 3, 2)
+        view = cut(t, view, [w.part[0] for w in windows], self.parts, 4, 2)
         order = [1, 0, *range(3, 3 + 2 * count, 2), 2, *range(4, 4 + 2 * count, 2)]
         view = t.permuted(view, order)
         shape = self.groups, self.batch * prod(self.results), -1
         found: list[View] = []
         for tap in self.taps:
             firsts = [number * w.dilation for w, number in tap]
-            found.append(t.reshaped(_cut(t, view, firsts, self.results), shape))
+            found.append(t.reshaped(cut(t, view, firsts, self.results), shape))
         return found
 
     def _matrices(self, t: Tracer, weight: View) -> list[View]:
@@ -187,7 +187,7 @@ class Convolution:
         found: list[View] = []
         for tap in self.taps:
             firsts = [number * w.part[1] - w.zeros for w, number in tap]
-            part = _cut(t, weight, firsts, self.parts)
+            part = cut(t, weight, firsts, self.parts)
             found.append(t.reshaped(part, [self.groups, self.filters, -1]))
         return found
 
@@ -221,20 +221,21 @@ def _alternate(first: int, second: int, count: int) -> list[int]:
     return [n for step in range(count) for n in (first + step, second + step)]
 
 
-def _cut(
+def cut(
     t: Tracer,
     view: View,
     firsts: Sequence[int],
     sizes: Sequence[int],
     axis: int = 2,
     step: int = 1,
+    number: float = 0,
 ) -> View:
-    """Return positions of each `step`-th axis from `axis` on; beyond ends are zeros."""
-    for number, (first, size) in enumerate(zip(firsts, sizes, strict=True)):
-        at = axis + number * step
+    """Return positions of each `step`-th axis from `axis` on, `number` beyond ends."""
+    for place, (first, size) in enumerate(zip(firsts, sizes, strict=True)):
+        at = axis + place * step
         here, end = max(first, 0), min(first + size, view.shape[at])
         view = t.sliced(view, at, here, end - here)
-        view = t.padded(view, at, here - first, first + size - end, 0)
+        view = t.padded(view, at, here - first, first + size - end, number)
     return view
 
 

@@ -39,6 +39,7 @@ FURTHER = (
     aten.hardtanh,
     aten._native_batch_norm_legit,
     aten._native_batch_norm_legit_functional,
+    aten._adaptive_avg_pool2d,
 )
 """Ops that torch cuts no further by default, and that fuse better in parts."""
 
@@ -159,6 +160,16 @@ def _weight_norm_backward(
     return across * (lengths / norms), along
 
 
+def _adaptive_avg_pool2d_backward(grad: torch.Tensor, input: torch.Tensor) -> object:
+    """Return the gradient of means of parts of one size."""
+    pairs = [*zip(input.shape[-2:], grad.shape[-2:], strict=True)]
+    if any(extent % results for extent, results in pairs):
+        return NotImplemented
+    kernel = [extent // results for extent, results in pairs]
+    how = kernel, kernel, [0, 0], False, True, None
+    return aten.avg_pool2d_backward.default(grad, input, *how)
+
+
 LISTS = (
     "abs add addcdiv addcmul clamp_max clamp_min copy div exp lerp log maximum minimum "
     "mul neg pow reciprocal rsqrt sign sqrt sub zero"
@@ -211,6 +222,7 @@ OURS: Table = {
     aten.as_strided.default: _as_strided,
     aten.as_strided_scatter.default: _as_strided_scatter,
     aten.slice_backward.default: _slice_backward,
+    aten._adaptive_avg_pool2d_backward.default: _adaptive_avg_pool2d_backward,
     aten._native_batch_norm_legit_no_training.default: _batch_norm,
     aten._weight_norm_interface_backward.default: _weight_norm_backward,
 } | _of_lists()
