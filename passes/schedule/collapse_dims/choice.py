@@ -243,6 +243,7 @@ class _Tilings:
         seen.operations((alone,))
         key = runs, seen.so_far
         if key not in self._known:
+            alone.name_attr = node.name_attr  # which the record of the choice says
             self._known[key] = self._tiled(alone, runs)
         return self._known[key]
 

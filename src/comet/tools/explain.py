@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
@@ -40,15 +41,26 @@ def explaining(module: ModuleOp) -> Generator[None]:
 
 
 def explained(choices: Iterable[Choice], module: ModuleOp) -> str:
-    """Return the tables of `choices`, made on the hardware of `module`."""
+    """
+    Return the tables of `choices`, made on the hardware of `module`.
+
+    Equal choices have one table, at the first of them.
+    """
     system = find_system(module)
     on_gpu = system is not None and system.gpu is not None
     columns = GPU_COLUMNS if on_gpu else ACCELERATOR_COLUMNS
-    return "\n".join(_table(choice, columns) for choice in choices)
+    places: dict[Choice, dict[str, None]] = {}
+    for choice in choices:
+        places.setdefault(replace(choice, place=""), {})[choice.place] = None
+    return "\n".join(_table(choice, at, columns) for choice, at in places.items())
 
 
-def _table(choice: Choice, columns: Columns) -> str:
-    """Return a heading and a row for each candidate, `*` at the chosen one."""
+def _table(choice: Choice, places: Iterable[str], columns: Columns) -> str:
+    """
+    Return a heading and a row for each candidate, `*` at the chosen one.
+
+    All of `places` have the same candidates with the same costs.
+    """
     within = f", with {', '.join(choice.within)}" if choice.within else ""
     is_ranked = any(row.rank is not None for row in choice.rows)
     texts = [("  candidate", *columns, *["compared"] * is_ranked, "limited by")]
@@ -57,7 +69,7 @@ def _table(choice: Choice, columns: Columns) -> str:
         cells = (*_costs(row, columns), *[_rank(row)] * is_ranked)
         texts.append((f"{mark} {row.label}", *cells, row.limit))
     lines = aligned(texts, left=(0, len(texts[0]) - 1))
-    return "\n".join([f"{choice.name} for {choice.place}{within}", *lines, ""])
+    return "\n".join([f"{choice.name} for {', '.join(places)}{within}", *lines, ""])
 
 
 def _costs(row: Row, columns: Columns) -> tuple[str, ...]:

@@ -5,9 +5,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
-from programs import graph_text
+from programs import graph_text, mesh_text
+from semantics import parse_module
 
+from comet.passes.search.goal import Cost
+from comet.passes.search.record import Choice, Row
 from comet.tools.comet_opt import main
+from comet.tools.explain import explained as explained_text
 
 ROOT = Path(__file__).parents[3]
 SAMPLES = ROOT / "samples"
@@ -37,6 +41,15 @@ def test_the_page_shows_what_is_printed(
     assert len(tables) == 3
     for table in tables:
         assert table in printed
+
+
+def test_equal_choices_have_one_table():
+    row = Row("M=8", Cost(2e-6, 0.0), "memory")
+    kept = [Choice("tiles", place, (), (row,), 0) for place in ("@a", "@b", "@a")]
+    other = Choice("tiles", "@c", ("split none",), (row,), 0)
+    module = parse_module(mesh_text({"rank": 2}))
+    headings = re.findall("^tiles .*$", explained_text([*kept, other], module), re.M)
+    assert headings == ["tiles for @a, @b", "tiles for @c, with split none"]
 
 
 def test_kernels_of_gpus_are_explained_in_microseconds(
