@@ -131,7 +131,8 @@ def _described(error: BaseException) -> str | None:
         case CometError():
             return error.sentence
         case ParseError():
-            return f"{error.span.get_location()}: error: {_clear(error.msg)}"
+            message = f"{_clear(error.msg)}{_number_hint(error)}"
+            return f"{error.span.get_location()}: error: {message}"
         case DiagnosticException():
             return _at_op(error)
         case ArgSpecParseError():
@@ -153,7 +154,10 @@ def _described(error: BaseException) -> str | None:
 
 def _unregistered(found: re.Match[str]) -> str:
     name, similar = found[1], similar_op(found[1])
-    hint = "correct its name" if similar is None else f"did you mean '{similar}'?"
+    if similar is None:
+        hint = "correct its name, or load its dialect by --load-dialect-plugin"
+    else:
+        hint = f"did you mean '{similar}'?"
     return f"there is no operation {name}{new_name(name) or f'; {hint}'}"
 
 
@@ -183,6 +187,19 @@ def _clear(text: str) -> str:
     for theirs, ours in CLEARER:
         text = re.sub(theirs, ours, text, flags=re.DOTALL)
     return _one_line(text)
+
+
+def _number_hint(error: ParseError) -> str:
+    """Say how MLIR writes a number such as 1e-05, if an error is at its exponent."""
+    text, at = error.span.input.content, error.span.start
+    if isinstance(text, bytes):
+        return ""
+    number = re.search(r"\b(\d+)$", text[max(0, at - 20) : at])
+    exponent = re.match(r"[eE][-+]?\d+", text[at:])
+    if number is None or exponent is None:
+        return ""
+    found, meant = (f"{number[1]}{dot}{exponent[0]}" for dot in ("", ".0"))
+    return f"; a number has a point before its exponent: write {found} as {meant}"
 
 
 def _one_line(text: str) -> str:

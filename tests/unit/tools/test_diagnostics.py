@@ -35,6 +35,19 @@ def test_a_module_in_a_message_is_left_out():
     assert sentence(error) == expected
 
 
+@pytest.mark.parametrize("number", ["1e-05", "12E5"])
+def test_a_number_without_a_point_is_shown_with_one(number: str):
+    meant = number.replace("e", ".0e").replace("E", ".0E")
+    program = f"func.func @f() {{ %c = compound.fill {number} : tensor<f32> }}"
+    assert f"write {number} as {meant}\n" in comet_opt(program).err
+    assert "as" not in comet_opt(program.replace(number, meant)).err
+
+
+def test_an_op_of_an_unknown_dialect_may_be_of_a_plugin():
+    error = "no operation my.op; correct its name, or load its dialect by --load-dialec"
+    assert error in comet_opt('"my.op"() : () -> ()').err
+
+
 def test_a_dictionary_in_a_message_is_left_out():
     fields = dictionary_of({f"field{i}": i for i in range(100)})
     text = sentence(PassFailedException(f"expected text, got {fields}; write text"))
