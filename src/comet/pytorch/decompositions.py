@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import cast
 
 import torch
@@ -229,6 +229,10 @@ OURS: Table = {
 """Ops of lists, and those that are cut where tensors have no elements: we have none."""
 
 
+COMPOSITE = "CompositeImplicitAutograd"
+"""What torch calls the ops that it cuts by itself; libraries may add some later."""
+
+
 @cache
 def decompositions() -> Table:
     """Return the table for graphs with gradients."""
@@ -238,8 +242,20 @@ def decompositions() -> Table:
 
 def with_whole_attention() -> Table:
     """Return the table for exported programs, in which attention is one op."""
+    names = torch._C._dispatch_get_registrations_for_dispatch_key  # pyright: ignore[reportPrivateUsage]
+    return _exported(frozenset(names(COMPOSITE)))
+
+
+@lru_cache(maxsize=1)
+def _exported(_composite: frozenset[str]) -> Table:
+    """
+    Return that table while the ops that torch cuts by itself have these names.
+
+    The defaults of torch look through all ops each time, which takes longer than to
+    trace a layer.
+    """
     table = cast("Table", default_decompositions())
     for op in (*WHOLE, aten.scaled_dot_product_attention.default):
         table.pop(op, None)
     table.update(_further() | OURS)
-    return table
+    return dict(table)
