@@ -21,7 +21,11 @@ from comet.dialects.compound import CastOp, MapOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.schedule.fuse.gpu.groups import elementary_ops, partition_of
 from comet.passes.schedule.fuse.gpu.plan import plan_kernel, plan_steps
-from comet.passes.schedule.fuse.gpu.simplify import is_simple, simplify
+from comet.passes.schedule.fuse.gpu.simplify import (
+    is_distinct,
+    is_folded,
+    simplify,
+)
 from comet.passes.schedule.fuse.gpu.trial import standalone_function
 from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.schedule.retile import retile
@@ -51,49 +55,68 @@ def fully_simplified(func: FuncOp) -> str:
 
 
 @pytest.mark.parametrize(
-    ("body", "simple"),
+    ("body", "folded", "distinct"),
     [
-        ("%y = compound.map exp %x : !t -> !t", True),
+        ("%y = compound.map exp %x : !t -> !t", True, True),
         (
             "%y = compound.map exp %x : !t -> !t %z = compound.map neg %x : !t -> !t",
             False,
+            True,
         ),
         (
             "%a = compound.map exp %x : !t -> !t %b = compound.map exp %x : !t -> !t"
             " %y = compound.map add %a, %b : !t, !t -> !t",
+            True,
             False,
         ),
         (
             "%a = compound.map exp %x : !t -> !t %b = compound.map neg %x : !t -> !t"
             " %y = compound.map add %a, %b : !t, !t -> !t",
             True,
+            True,
         ),
         (
             "%a = compound.fill 0.0 : !t %y = compound.map add %x, %a : !t, !t -> !t",
             False,
+            True,
         ),
         (
             "%a = compound.fill 2.0 : !t %y = compound.map add %x, %a : !t, !t -> !t",
+            True,
             True,
         ),
         (
             "%a = compound.fill 2.0 : !h %b = compound.cast %a : !h -> !t"
             " %y = compound.map add %x, %b : !t, !t -> !t",
             False,
+            True,
+        ),
+        (
+            "%a = compound.map exp %x : !t -> !t %b = compound.map exp %x : !t -> !t"
+            " %c = compound.map neg %b : !t -> !t"
+            " %y = compound.map add %a, %b : !t, !t -> !t",
+            False,
+            False,
         ),
     ],
 )
-def test_a_block_is_simple_if_nothing_simplifies_it(body: str, simple: bool):
+def test_a_function_is_left_if_nothing_simplifies_it(
+    body: str, folded: bool, distinct: bool
+):
     text = f"func.func @f(%x: !t) -> !t {{ {body} func.return %y : !t }}"
     (func,) = compute_functions(parse_module(TYPES + text))
-    assert is_simple(func.body.block) is simple
-    assert (fully_simplified(func) == str(func)) is simple
+    assert is_folded(func) is folded
+    assert is_distinct(func.body.block) is distinct
+    expected = fully_simplified(func)
+    assert (expected == str(func)) is (folded and distinct)
     simplify(func)
-    assert is_simple(func.body.block)
+    assert str(func) == expected
+    assert is_folded(func)
+    assert is_distinct(func.body.block)
 
 
 def test_only_maps_and_casts_have_patterns():
-    """`is_simple` asks only these."""
+    """`is_folded` asks only these."""
     ops = [op for make in get_all_dialects().values() for op in make().operations]
     found = {op for op in ops if issubclass(op, HasCanonicalizationPatternsInterface)}
     assert found == {MapOp, CastOp}
@@ -118,7 +141,8 @@ def test_trees_of_kernels_are_built_with_their_types_and_combiners():
                     before = str(kernel)
                     retile(kernel)
                     assert str(kernel) == before
-                    assert is_simple(kernel.body.block)
+                    assert is_folded(kernel)
+                    assert is_distinct(kernel.body.block)
                     assert fully_simplified(kernel) == before
                     simple += 1
     assert simple > 40

@@ -2,7 +2,7 @@
 Simplifies ops and tile trees on GPUs: patterns, dead code, common subexpressions.
 
 Trees of kernels are built for each candidate of a search, and most have nothing to
-simplify. One visit of their ops shows that, which is much faster than to look for a
+simplify. Visits of their ops show that, which is much faster than to look for a
 fixpoint.
 """
 
@@ -25,12 +25,17 @@ from comet.dialects.compound.map import folded
 
 def simplify(func: FuncOp) -> None:
     """Canonicalize, and remove dead code and common subexpressions."""
-    if all(is_simple(block) for block in func.body.blocks):
-        return
-    PatternRewriteWalker(
-        CanonicalizationRewritePattern(), post_walk_func=region_dce
-    ).rewrite_region(func.body)
-    cse(func)
+    if not is_folded(func):
+        PatternRewriteWalker(
+            CanonicalizationRewritePattern(), post_walk_func=region_dce
+        ).rewrite_region(func.body)
+    if not all(map(is_distinct, func.body.blocks)):
+        cse(func)
+
+
+def is_folded(func: FuncOp) -> bool:
+    """Return whether each result has a use and no pattern applies to an op."""
+    return not any(_is_dead(op) or _is_rewritten(op) for op in func.body.walk())
 
 
 Known: TypeAlias = (
@@ -39,18 +44,15 @@ Known: TypeAlias = (
 """The properties and result types of ops, by all else that is compared."""
 
 
-def is_simple(block: Block, known: Known | None = None) -> bool:
+def is_distinct(block: Block, known: Known | None = None) -> bool:
     """
-    Return whether `simplify` leaves a block, and those in its ops, as they are.
+    Return whether no two ops of a block are equal, or one and an op of `known`.
 
-    That is so if each result has a use, no op can be folded, and no two ops of a block
-    are equal, or one and an op of `known`, which are around it. False also for some
-    blocks that it leaves: regions are not compared.
+    These are around the block; blocks in its ops are asked, too. False also for ops
+    that differ in their regions, which are not compared.
     """
     known = {} if known is None else {key: [*ops] for key, ops in known.items()}
     for op in block.ops:
-        if _is_dead(op) or _is_rewritten(op):
-            return False
         similar = known.setdefault((type(op), tuple(op.operands)), [])
         compared = op.properties, op.result_types
         if compared in similar:
@@ -58,7 +60,7 @@ def is_simple(block: Block, known: Known | None = None) -> bool:
         similar.append(compared)
         for inside in (each for region in op.regions for each in region.blocks):
             around = None if op.has_trait(IsolatedFromAbove) else known
-            if not is_simple(inside, around):
+            if not is_distinct(inside, around):
                 return False
     return True
 
