@@ -42,7 +42,13 @@ TIMEOUT = timedelta(seconds=90)
 """How long a process waits for others."""
 LIMIT = 120
 """Seconds until a try that has not ended prints its stacks and ends the process."""
-IMPORTED = ["torch._dynamo", "comet.pytorch.backend", "comet.runtime.processes"]
+IMPORTED = [
+    "torch._dynamo",
+    "comet.pytorch.backend",
+    "comet.runtime.processes",
+    "comet.passes.pipelines.triton_distributed",
+    "comet.passes.triton.lower_to_triton",
+]
 """What the processes share."""
 ONE_GPU, GPUS = (f"samples/hardware/h200x{count}.yaml" for count in (1, 8))
 

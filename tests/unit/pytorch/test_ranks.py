@@ -17,8 +17,8 @@ import comet
 SCRIPT = SUPPORT / "pytorch_ranks.py"
 HARDWARE = "samples/hardware/h200x8.yaml"
 KINDS = ("gated", "attention", "embedded", "block")
-FEW = ["gated tensor", "gated sequence", "embedded tensor", "block sequence"]
-"""A block has attention as well."""
+FEW = ["gated sequence", "embedded tensor", "block sequence"]
+"""A block has attention as well; the first by tensors is along an axis of a mesh."""
 MODELS = (
     [f"{kind} {way}" for kind, way in product(KINDS, ("tensor", "sequence"))]
     if EVERY_CASE
@@ -81,7 +81,7 @@ def test_what_is_gathered_twice_is_gathered_once(found: dict[str, Any]):
     assert program.count("collective.all_gather") == 1
 
 
-@one_of(8)
+@one_of(12)
 @pytest.mark.parametrize(
     ("name", "pattern"),
     covering(product([*SMALL, *FUNCTIONS], PATTERNS), 1),
@@ -199,6 +199,7 @@ def slow(name: str, rank: int) -> list[str]:
 
 EXCHANGES = """
 import faulthandler
+import sys
 
 from torch import distributed
 from torch._dispatch.python import enable_python_dispatcher
@@ -210,7 +211,7 @@ store = distributed.HashStore()
 distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
 group = distributed.group.WORLD
 with enable_python_dispatcher():
-    for number in map(str, range(10_000)):
+    for number in map(str, range(int(sys.argv[1]))):
         assert from_first_rank(lambda: number, group) == number
 """
 """
@@ -220,5 +221,6 @@ broadcast has a chance of about 1 in 3000 to block the process forever.
 
 
 def test_exchanges_during_a_compilation_do_not_block():
-    done = run_python(["-c", EXCHANGES], INTERPRETED, timeout=LIMIT)
+    count = str(10_000 if EVERY_CASE else 3_000)
+    done = run_python(["-c", EXCHANGES, count], INTERPRETED, timeout=LIMIT)
     assert done.returncode == 0, done.stderr
