@@ -67,7 +67,7 @@ def test_the_meaning_stays(sizes: tuple[int, ...], factors: str, tmp_path: Path)
     assert report["ok"], report
 
 
-@one_of(4)
+@one_of(8)
 @pytest.mark.parametrize(
     ("dim", "pattern"),
     covering(product("KRG", ("bsp", "wait", "push", "pull", "fused"))),

@@ -39,7 +39,7 @@ def test_narrow_terms_are_right(tmp_path: Path):
         f"{name} {pattern}".replace("-", "_").replace(" ", "_"): kernels(
             name, pattern, "narrow"
         )
-        for name, pattern in fraction(PROGRAMS, PATTERNS)
+        for name, pattern in fraction(PROGRAMS, PATTERNS, 4)
     }
     found = outcomes(sources, tmp_path, seeds=1)
     assert found == dict.fromkeys(sources, "right")

@@ -4,6 +4,7 @@ import re
 import subprocess
 from pathlib import Path
 
+from covering import exhaustive
 from paths import ROOT
 from torch_python import run_python
 
@@ -24,6 +25,7 @@ def test_the_example_prints_what_it_promises(tmp_path: Path):
     assert done.stdout.strip() == PROMISE, done.stderr
 
 
+@exhaustive
 def test_the_example_runs_in_processes_too(tmp_path: Path):
     source = EXAMPLE.replace("import scheduler", "import processes")
     done = output(source.replace("scheduler.run", "processes.run"), tmp_path)

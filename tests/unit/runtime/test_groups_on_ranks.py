@@ -67,18 +67,18 @@ MUTATIONS: Mapping[str, Mutation] = {
     ),
 }
 TRIED = dict(some(MUTATIONS.items(), 3))
+RIGHT = some(PROGRAMS, 2)
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     """Run the programs, right and mutated, in one child process."""
-    sources = {name: grouped(*how) for name, how in PROGRAMS.items()}
+    sources = {name: grouped(*PROGRAMS[name]) for name in RIGHT}
     folder = tmp_path_factory.mktemp("modules")
     return run_mutations(sources, "softmax", TRIED, folder)
 
 
-@one_of(2)
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", RIGHT)
 def test_groups_that_exchange_with_other_ranks_are_right(
     name: str, found: Mapping[str, str]
 ):
