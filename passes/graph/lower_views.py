@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp, i32
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriteWalker
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator
 
@@ -49,6 +50,7 @@ from comet.dialects.compound.dims import (
     unused,
     with_extents,
 )
+from comet.dialects.compound.map import FoldMap
 from comet.dialects.compound.rename import viewed
 from comet.dialects.compound.views import merges_pages
 from comet.dialects.errors import OpError
@@ -81,6 +83,8 @@ class LowerViewsPass(FunctionPass):
     LEVELS = (IRLevel.ELEMENTARY, IRLevel.SPMD)
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        # Views of what `fuse` folds, such as x * 1, would see its operand.
+        PatternRewriteWalker(FoldMap()).rewrite_region(function.body)
         lower_pads(function)
         lower_scatters(function)
         factor_signs(function)

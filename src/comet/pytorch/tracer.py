@@ -242,9 +242,7 @@ class Tracer:
     def reduce(
         self, kind: ReduceKind, view: View, axes: Sequence[int], *, keep: bool = False
     ) -> View:
-        """
-        Return the sum or the maximum of numbers over some axes; all if there are none.
-        """
+        """Return the sum or the maximum over some axes, over all if there are none."""
         rank = len(view.axes)
         # torch lets a single number have an axis 0, of one element.
         reduced = {axis % rank for axis in axes if rank} or {*range(rank)}
@@ -395,10 +393,11 @@ class Tracer:
         self, view: View, axis: int, before: int, after: int, number: float
     ) -> View:
         """Return a tensor with a number in front of an axis and behind it."""
+        if not before and not after:
+            return view
         element, shape, parts = view.tensor.element, [*view.shape], [view]
         axis %= len(shape)
-        extent = shape[axis]
-        if extent == 1:
+        if (extent := shape[axis]) == 1:
             positions = self.positions(1 + before + after, i32)
             here = self.map(MapKind.EQ, self._as_axis(positions, view, axis), before)
             return self.map(MapKind.SELECT, here, view, number)
@@ -406,7 +405,7 @@ class Tracer:
             if count:
                 shape[axis] = count
                 parts.insert(place, self.full(shape, number, element))
-        if before or not after:
+        if before:
             return self.joined(parts, axis)
         axes, dim = list(view.axes), Dim(extent + after)
         if not stored_in(view).issuperset(leaves(axes[axis])):

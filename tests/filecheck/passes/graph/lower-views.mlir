@@ -218,3 +218,23 @@ func.func @own_shard(%x: !X) -> !X {
 // CHECK-NEXT:   %c_1 = compound.gather %b, %c along "M"
 // CHECK-NEXT:   %c_2 = compound.rename %c_1 : tensor<2x6xf32, #compound.dims<M_shard, N>> -> tensor<2x6xf32, #compound.dims<M, N>>
 // CHECK-NEXT:   %d = compound.map exp %c_2
+
+// What equals its operand is folded first: what is split is a part of the concat.
+!Y = tensor<4x8xf32, #compound.dims<M, N>>
+func.func @scaled_by_one(%x: !X) -> tensor<4x2x2xf32, #compound.dims<M, P, Q>> {
+  %one = compound.fill 1.0 : tensor<f32, #compound.dims<>>
+  %zero = compound.fill 0.0 : tensor<4x2xf32, #compound.dims<M, N>>
+  %c = compound.concat "N" %x, %zero : !X, tensor<4x2xf32, #compound.dims<M, N>> -> !Y
+  %o = compound.map mult %c, %one : !Y, tensor<f32, #compound.dims<>> -> !Y
+  %s = compound.slice %o "N"[2, 4] : !Y -> tensor<4x4xf32, #compound.dims<M, N>>
+  %n = compound.rename %s : tensor<4x4xf32, #compound.dims<M, N>> -> tensor<4x4xf32, #compound.dims<M, P>>
+  %r = compound.rename %n split "P" : tensor<4x4xf32, #compound.dims<M, P>> -> tensor<4x2x2xf32, #compound.dims<M, P, Q>>
+  %e = compound.map exp %r : tensor<4x2x2xf32, #compound.dims<M, P, Q>> -> tensor<4x2x2xf32, #compound.dims<M, P, Q>>
+  func.return %e : tensor<4x2x2xf32, #compound.dims<M, P, Q>>
+}
+
+// CHECK-LABEL: func.func @scaled_by_one
+// CHECK:        %s = compound.slice %c "N"[2, 4]
+// CHECK-NEXT:   %n = compound.rename %s
+// CHECK-NEXT:   %n_1 = compound.map copy %n
+// CHECK-NEXT:   %r = compound.rename %n_1 split "P"
