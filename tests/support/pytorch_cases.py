@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias, cast
 
 import torch
+from pytorch_functions import NAMES
 from pytorch_random import random_function
 from torch import Tensor
 from torch.func import functionalize
@@ -15,7 +16,6 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from comet.interpreter import run
 from comet.pytorch.decompositions import decompositions
 from comet.pytorch.importer import imported, refusal
-from comet.pytorch.torch_ops import attention_of_torch
 from comet.pytorch.tracer import UnsupportedError
 
 Shape: TypeAlias = "tuple[int, ...]"
@@ -23,76 +23,6 @@ Function: TypeAlias = Callable[..., "Tensor | tuple[Tensor, ...]"]
 
 IDS = torch.tensor([[3, 0, 8], [3, 3, 1]])
 
-
-def gradients(
-    q: Tensor, k: Tensor, v: Tensor, g: Tensor, mask: Tensor | None = None
-) -> tuple[Tensor, ...]:
-    """Return attention, and its gradients."""
-    ops, causal = torch.ops.comet, mask is None
-    out, statistic = ops.attention(q, k, v, mask, causal, 0.3)
-    found = ops.attention_backward(g, q, k, v, mask, out, statistic, causal, 0.3)
-    return out, *found
-
-
-def rotary(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turn pairs of the two halves of the last axis."""
-    half = x.shape[-1] // 2
-    return x * cos + torch.cat([-x[..., half:], x[..., :half]], -1) * sin
-
-
-def heads(x: Tensor, w: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Return attention of a block of four heads, and the keys."""
-    q, k, v = (x @ w.t() + b).split(x.shape[-1], -1)
-    q, k, v = (each.unflatten(-1, (4, -1)).transpose(1, 2) for each in (q, k, v))
-    return attention_of_torch(q, k, v, is_causal=True).transpose(1, 2).flatten(2), k
-
-
-def convolved(
-    x: Tensor,
-    w: Tensor,
-    bias: Tensor | None = None,
-    stride: int = 1,
-    padding: int = 0,
-    dilation: int = 1,
-    groups: int = 1,
-) -> tuple[Tensor, ...]:
-    """Return a convolution, and the gradients of half the sum of its squares."""
-    ops, axes = torch.ops.aten, x.dim() - 2
-    how = [[stride] * axes, [padding] * axes, [dilation] * axes]
-    rest = *how, False, [0] * axes, groups
-    y = ops.convolution(x, w, bias, *rest)
-    wanted = [True, True, bias is not None]
-    found = ops.convolution_backward(y, x, w, [w.shape[0]], *rest, wanted)
-    return y, *(each for each in found if each is not None)
-
-
-def averaged(x: Tensor, *how: object) -> tuple[Tensor, Tensor]:
-    """Return means of windows, and the gradient of half the sum of their squares."""
-    ops = torch.ops.aten
-    y = ops.avg_pool2d(x, *how)
-    return y, ops.avg_pool2d_backward(y, x, *how)
-
-
-def largest(x: Tensor, *how: object) -> tuple[Tensor, ...]:
-    """Return maxima of windows, where they are, and their gradient as of `averaged`."""
-    ops = torch.ops.aten
-    y, places = ops.max_pool2d_with_indices(x, *how)
-    return y, places, ops.max_pool2d_with_indices_backward(y, x, *how, places)
-
-
-NAMES = {
-    "torch": torch,
-    "F": torch.nn.functional,
-    "aten": torch.ops.aten,
-    "attention": attention_of_torch,
-    "gradients": gradients,
-    "rotary": rotary,
-    "heads": heads,
-    "convolved": convolved,
-    "averaged": averaged,
-    "largest": largest,
-}
-"""What the functions may name."""
 
 CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "broadcast": ("a[:, None] * b + 1", ((3,), (4,))),
@@ -312,7 +242,7 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
         ((2, 9), (2, 3), (9, 3), (2, 3)),
     ),
     "experts": (
-        "(*a.topk(3), b.topk(2, 0, largest=False)[0], a.topk(1)[1])",
+        "(*a.topk(8), b.topk(2, 0, largest=False)[0], a.topk(1)[1])",
         ((2, 9), (4, 3)),
     ),
     "chosen of equal ones": (
@@ -466,6 +396,29 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
         "*averaged(a, [3], [2], [1], True, False, None))",
         ((2, 8, 7),),
     ),
+    "windows along an axis": (
+        "(a.unfold(1, 2, 2) * 2, a.unfold(-2, 2, 3) + 1, a.unfold(1, 3, 2) * b, "
+        "c.unfold(2, 2, 2).unfold(3, 2, 2).permute(0, 2, 3, 1, 4, 5).flatten(3) * 2)",
+        ((5, 7), (3,), (2, 3, 4, 6)),
+    ),
+    "diagonals": (
+        "(a.diagonal() * 2, a.diagonal(-3) + 1, c.diagonal(1, 2, 0) * 2, a.trace(), "
+        "c.diagonal(-1, -1, 0) * 3, a.diagonal_scatter(b[:3], 2, 1, 0), "
+        "c.diagonal_scatter(d, 1, 0, -1), torch.eye(5, dtype=torch.bool) * b.diag())",
+        ((5, 7), (5,), (3, 2, 4), (2, 3)),
+    ),
+    "numbers among boundaries": (
+        "(torch.bucketize((a * 2).round(), torch.arange(-2.0, 2), right=True), "
+        "torch.bucketize(ids, torch.arange(4) * 2), torch.bucketize(a / 0, a[0]), "
+        "torch.searchsorted(torch.arange(12.0).view(3, 4) - 5, a, side='right'))",
+        ((3, 4),),
+    ),
+    "sums and means of what an index names": (
+        "(a.scatter_reduce(1, ids, b, 'mean'), a.scatter(1, ids.repeat(1, 4), 0.5), "
+        "*(a.scatter_reduce(1, ids, b, by, include_self=False) for by in "
+        "('sum', 'mean')))",
+        ((2, 9), (2, 3)),
+    ),
     "maxima of windows": (
         "(*largest(a, [2], [2], [0], [1], False), *largest(b.relu(), [3], [2], [1], "
         "[1], False), *largest(a * 0, [3], [1], [1], [1], True))",
@@ -483,8 +436,9 @@ REFUSED: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "elements of torch.float64": ("a.double() + 1", ((4,),)),
     "6364136223846793005 in i64": ("(ids * 6364136223846793005) % 3 + a", ((3,),)),
     "0.5 in i64": ("torch.arange(0.5, 3, dtype=torch.int64) + a", ((3,),)),
-    "6 positions of an axis": ("a.scatter(1, ids.repeat(1, 2), 0.0)", ((2, 9),)),
-    "the 5 largest": ("a.topk(5, 1)[0]", ((2, 10),)),
+    "9 positions of an axis": ("a.scatter(1, ids.repeat(1, 3), a)", ((2, 9),)),
+    "the 9 largest": ("a.topk(9, 1)[0]", ((2, 10),)),
+    "a scatter of f32 by amax": ("a.scatter_reduce(1, ids, a, 'amax')", ((2, 9),)),
     "one position of a vector of i1": ("(a > 0)[1] | (b > 0)", ((9,), (4,))),
     "2 of 9000000 positions that are set": (
         "torch.zeros(9000000).index_put((ids[0][:2],), a)",

@@ -122,6 +122,17 @@ def _is_whole(
     return count == input.numel()
 
 
+def _eye(
+    n: int, m: int | None = None, *, dtype: torch.dtype | None = None, **how: object
+) -> torch.Tensor:
+    """Return ones where row and column are the same; torch may count in bytes."""
+    rows, columns = (
+        torch.arange(count, device=cast("torch.device | None", how.get("device")))
+        for count in (n, n if m is None else m)
+    )
+    return (rows[:, None] == columns).to(dtype or torch.get_default_dtype())
+
+
 def _batch_norm(
     input: torch.Tensor,
     weight: torch.Tensor | None,
@@ -219,6 +230,8 @@ def _of_lists() -> Table:
 
 OURS: Table = {
     aten.cat.default: _cat,
+    aten.eye.default: _eye,
+    aten.eye.m: _eye,
     aten.as_strided.default: _as_strided,
     aten.as_strided_scatter.default: _as_strided_scatter,
     aten.slice_backward.default: _slice_backward,

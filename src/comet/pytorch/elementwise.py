@@ -282,7 +282,7 @@ def expm1(t: Tracer, out: Result, input: View):
 def _comparison(name: str, kind: MapKind, *, swap: bool = False, negate: bool = False):
     @rule(name)
     def compare(t: Tracer, out: Result, input: Operand, other: Operand) -> View:
-        one, two = _alike(t, input, other)
+        one, two = alike(t, input, other)
         found = t.map(kind, two, one) if swap else t.map(kind, one, two)
         return t.negated(found) if negate else found
 
@@ -295,7 +295,7 @@ _comparison("aten.lt", MapKind.GT, swap=True)
 _comparison("aten.ne", MapKind.EQ, negate=True)
 
 
-def _alike(t: Tracer, *operands: Operand) -> list[Operand]:
+def alike(t: Tracer, *operands: Operand) -> list[Operand]:
     """
     Return operands of a comparison in one type: the widest float, or the widest.
 

@@ -202,7 +202,7 @@ def _first(
     return t.map(MapKind.SUB, 0, nearest)
 
 
-MOST_FOUND = 4
+MOST_FOUND = 8
 """The most of the largest numbers that are found one after the other, as of experts."""
 
 

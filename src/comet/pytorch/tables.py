@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from math import prod
 from typing import cast
 
-from xdsl.dialects.builtin import IntegerType, f32, i1, i64
+from xdsl.dialects.builtin import IntegerType, f32, i1, i32, i64
 
 from comet.dialects.compound.dims import Element
 from comet.dialects.compound.elementary import ReduceKind
 from comet.dialects.compound.map import MapKind
+from comet.pytorch.elementwise import alike
 from comet.pytorch.emitter import View
 from comet.pytorch.rules import Number, Result, rule
 from comet.pytorch.tracer import Tracer, UnsupportedError
@@ -94,7 +95,7 @@ def gather(t: Tracer, out: Result, input: View, dim: int, index: View, **_: obje
     return t.reduce(ReduceKind.ADD, named, [dim], keep=True)
 
 
-MOST_POSITIONS = 4
+MOST_POSITIONS = 8
 """The most positions of an axis that are set one after the other, as of experts."""
 
 
@@ -104,6 +105,9 @@ def scatter(
 ):
     """Set one position after the other; of equal ones the last counts."""
     count = index.shape[dim] if index.shape else 1
+    if count > MOST_POSITIONS and not isinstance(src, View):
+        named = t.map(MapKind.GT, _counts(t, input, dim, index), 0.0)
+        return t.map(MapKind.SELECT, named, src, input)
     if count > MOST_POSITIONS:
         raise UnsupportedError(f"{count} positions of an axis that are set")
     for number in range(count):
@@ -129,6 +133,92 @@ def scatter_add(t: Tracer, out: Result, input: View, dim: int, index: View, src:
         sums = t.scattered(t.cast(src, _sum_type(out)), ids, prod(input.shape))
         more = t.cast(t.reshaped(sums, input.shape), out.element)
     return t.map(MapKind.ADD, input, more)
+
+
+def _counts(t: Tracer, input: View, dim: int, index: View) -> View:
+    """Return how often an index names each position, in f32."""
+    of_input, of_index = (
+        t.full(x.shape, number, f32) for x, number in ((input, 0), (index, 1))
+    )
+    return scatter_add(t, Result(input.shape, f32), of_input, dim, index, of_index)
+
+
+@rule("aten.scatter_reduce")
+def scatter_reduce(
+    t: Tracer,
+    out: Result,
+    input: View,
+    dim: int,
+    index: View,
+    src: View,
+    reduce: str,
+    *,
+    include_self: bool = True,
+):
+    """Return sums or means of what an index names, with what was there or without."""
+    if reduce not in ("sum", "mean") or isinstance(out.element, IntegerType):
+        raise UnsupportedError(f"a scatter of {out.element} by {reduce}")
+    counts = _counts(t, input, dim, index)
+    if not include_self:
+        input = t.map(MapKind.SELECT, t.map(MapKind.GT, counts, 0.0), 0.0, input)
+    sums = scatter_add(
+        t, Result(out.shape, f32), t.cast(input, f32), dim, index, t.cast(src, f32)
+    )
+    if reduce == "mean":
+        added = (
+            t.map(MapKind.ADD, counts, 1.0)
+            if include_self
+            else t.map(MapKind.MAX, counts, 1.0)
+        )
+        sums = t.map(MapKind.DIV, sums, added)
+    return t.cast(sums, out.element)
+
+
+@rule("aten.bucketize")
+def bucketize(
+    t: Tracer,
+    out: Result,
+    input: View | Number,
+    boundaries: View,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+):
+    return _below(t, out, boundaries, input, right=right)
+
+
+@rule("aten.searchsorted")
+def searchsorted(
+    t: Tracer,
+    out: Result,
+    sorted_sequence: View,
+    input: View | Number,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: View | None = None,
+):
+    if sorter is not None:
+        raise UnsupportedError("boundaries in another order")
+    return _below(t, out, sorted_sequence, input, right=right or side == "right")
+
+
+def _below(
+    t: Tracer, out: Result, boundaries: View, input: View | Number, *, right: bool
+) -> View:
+    """Return how many boundaries are below each number, with `right` not above."""
+    if boundaries.shape[-1] * prod(out.shape) > MOST_COMPARED:
+        raise UnsupportedError(
+            f"{prod(out.shape)} numbers among {boundaries.shape[-1]}"
+        )
+    *outer, count = boundaries.shape
+    several = t.reshaped(boundaries, [*outer, 1, count] if outer else [count])
+    number = t.reshaped(input, [*input.shape, 1]) if isinstance(input, View) else input
+    above = t.map(MapKind.GT if right else MapKind.GE, *alike(t, several, number))
+    one, zero = t.full((), 1, i32), t.full((), 0, i32)
+    counted = t.map(MapKind.SELECT, above, zero, one)
+    return t.cast(t.reduce(ReduceKind.ADD, counted, [-1]), out.element)
 
 
 @rule("aten.index")

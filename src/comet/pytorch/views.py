@@ -314,6 +314,71 @@ def flip(t: Tracer, out: Result, input: View, dims: Sequence[int]):
     return input
 
 
+@rule("aten.unfold")
+def unfold(t: Tracer, out: Result, input: View, dimension: int, size: int, step: int):
+    """Return windows along a new last axis: parts of blocks, or rows of positions."""
+    last = len(input.axes)
+    dim = dimension % last
+    count = out.shape[dim]
+    if size > step:
+        starts = t.map(MapKind.MULT, t.positions(count, i32), step)
+        starts = t.reshaped(starts, [count, 1])
+        order = [dim, *(axis for axis in range(last) if axis != dim)]
+        ids = t.map(MapKind.ADD, starts, t.positions(size, i32))
+        rows = t.gathered(t.permuted(input, order), ids)
+        back = [*range(2, 2 + dim), 0, *range(2 + dim, 1 + last), 1]
+        return t.permuted(rows, back)
+    read = min(count * step, input.shape[dim])
+    whole = t.padded(t.sliced(input, dim, 0, read), dim, 0, count * step - read, 0)
+    before, behind = whole.shape[:dim], whole.shape[dim + 1 :]
+    blocks = t.reshaped(whole, [*before, count, step, *behind])
+    parts = t.sliced(blocks, dim + 1, 0, size)
+    return t.permuted(parts, [*(n for n in range(last + 1) if n != dim + 1), dim + 1])
+
+
+@rule("aten.diagonal")
+def diagonal(
+    t: Tracer, out: Result, input: View, offset: int = 0, dim1: int = 0, dim2: int = 1
+):
+    """Return elements of rows of a matrix, which positions name."""
+    rank = len(input.axes)
+    pair = dim1 % rank, dim2 % rank
+    rest = [axis for axis in range(rank) if axis not in pair]
+    columns, count = input.shape[dim2], out.shape[-1]
+    first = offset if offset >= 0 else -offset * columns
+    elements = t.reshaped(
+        t.permuted(input, [*pair, *rest]),
+        [input.shape[dim1] * columns, *(input.shape[axis] for axis in rest)],
+    )
+    steps = t.map(MapKind.MULT, t.positions(count, i32), columns + 1)
+    found = t.gathered(elements, t.map(MapKind.ADD, steps, first))
+    return t.permuted(found, [*range(1, 1 + len(rest)), 0])
+
+
+@rule("aten.diagonal_scatter")
+def diagonal_scatter(
+    t: Tracer,
+    out: Result,
+    input: View,
+    src: View,
+    offset: int = 0,
+    dim1: int = 0,
+    dim2: int = 1,
+):
+    """Return a tensor with another diagonal, each element of which has its own row."""
+    rank = len(input.axes)
+    rows, columns = (t.positions_along(input, dim, i32) for dim in (dim1, dim2))
+    here = t.map(MapKind.EQ, columns, t.map(MapKind.ADD, rows, offset))
+    long = dim1 if offset >= 0 else dim2
+    missing = input.shape[long] - src.shape[-1]
+    src = t.padded(src, -1, 0, missing, 0)
+    order = [*range(rank - 2)]
+    for dim in sorted((dim1 % rank, dim2 % rank)):
+        order.insert(dim, rank - 2 if dim == long % rank else rank - 1)
+    apart = t.permuted(t.reshaped(src, [*src.shape, 1]), order)
+    return t.map(MapKind.SELECT, here, apart, input)
+
+
 @rule("aten.copy")
 def copy(t: Tracer, out: Result, input: View, src: View, **_: object):
     return t.expanded(t.convert(src, out.element), out.shape)
