@@ -65,7 +65,7 @@ How many times the parts of the fastest split are tried before a search ends: ke
 the next one may be of other forms, and slower.
 """
 
-LEAST_EXCHANGES = 10
+LEAST_EXCHANGES = 4
 """
 The seconds of products of a long function that are split, as a multiple of those in
 which the last program sees the stores of others: it saves little of shorter ones.

@@ -57,15 +57,13 @@ def with_operands(
 
 
 def _of_arguments(func: FuncOp, dim: str) -> set[Operation]:
-    """Return the elementwise ops with `dim` that read it only of arguments."""
+    """Return the elementwise ops with `dim` that compute it from arguments alone."""
     found: set[Operation] = set()
     for op in func.body.block.ops:
         keeps = isinstance(op, ELEMENTWISE) or (
             isinstance(op, RenameOp) and op.keeps(dim)
         )
-        if not keeps or dim not in names_of(op.results[0]):
-            continue
-        read = (value.owner for value in op.operands if dim in names_of(value))
-        if all(isinstance(owner, Block) or owner in found for owner in read):
+        read = (value.owner for value in op.operands)
+        if keeps and all(isinstance(each, Block) or each in found for each in read):
             found.add(op)
-    return found
+    return {op for op in found if dim in names_of(op.results[0])}
