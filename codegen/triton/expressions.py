@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     i1,
+    i8,
     i32,
     i64,
 )
@@ -39,6 +40,7 @@ TRITON_TYPES: Mapping[Attribute, str] = {
     BFloat16Type(): "bfloat16",
     Float32Type(): "float32",
     i1: "int1",
+    i8: "int8",
     i32: "int32",
     i64: "int64",
 }
@@ -96,7 +98,7 @@ def type_name(type: Attribute) -> str:
     if name is None:
         raise DiagnosticException(
             f"Triton kernels have no element type {element_of(type)}; "
-            "use f16, bf16, f32, i32, i64 or i1"
+            "use f16, bf16, f32, i32, i64, i8 or i1"
         )
     return name
 

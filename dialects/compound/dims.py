@@ -15,6 +15,7 @@ from typing import TypeAlias, TypeVar, cast
 
 from xdsl.dialects.builtin import (
     I1,
+    I8,
     I32,
     I64,
     AnyFloat,
@@ -40,12 +41,16 @@ from xdsl.utils.exceptions import VerifyException
 FLOAT_TENSOR = irdl_to_attr_constraint(TensorType[AnyFloat])
 
 Element: TypeAlias = AnyFloat | IntegerType
-"""Element types: floats, counts, positions and ids in i32 or i64, conditions in i1."""
+"""
+Element types: floats, counts, positions and ids in i32 or i64, conditions in i1, and i8
+for what is stored in a byte, such as quantized weights.
+"""
 ElementT = TypeVar("ElementT", bound=Element)
 
 COUNT_TENSOR = irdl_to_attr_constraint(TensorType[I32])
 INTEGER_TENSOR = irdl_to_attr_constraint(TensorType[I32 | I64])
 BOOLEAN_TENSOR = irdl_to_attr_constraint(TensorType[I1])
+ANY_INTEGER_TENSOR = irdl_to_attr_constraint(TensorType[I1 | I8 | I32 | I64])
 
 _NAMES, _EXTENTS, _ELEMENT = "compound.names", "compound.extents", "compound.element"
 _BITS, _LEVEL, _AT_LEVELS = "compound.bits", "compound.level", "compound.at_levels"
@@ -223,7 +228,7 @@ def element_type_of(value: SSAValue | Attribute) -> Element:
     """
     Return the element type of a tensor value or type.
 
-    Raises VerifyException unless it is a float, i32, i64 or i1.
+    Raises VerifyException unless it is a float, i32, i64, i8 or i1.
     """
     cached = vars(type_ := _type_of(value))
     if _ELEMENT not in cached:
@@ -235,9 +240,9 @@ def _checked_element(type_: Attribute) -> Element:
     """Return the element type of a tensor type, or raise, as `element_type_of`."""
     if isinstance(element := _element(type_), AnyFloat):
         return element
-    if not INTEGER_TENSOR.verifies(type_) and not BOOLEAN_TENSOR.verifies(type_):
+    if not ANY_INTEGER_TENSOR.verifies(type_):
         raise VerifyException(
-            f"{type_} is not a tensor of floats, of i32, of i64 or of i1"
+            f"{type_} is not a tensor of floats, of i32, of i64, of i8 or of i1"
         )
     return type_.element_type
 

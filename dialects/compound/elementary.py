@@ -257,10 +257,11 @@ class ReduceOp(IRDLOperation):
     def verify_(self) -> None:
         check_names(self, self.result, extents_of(self.input))
         check_one_type(self, (self.input, self.result))
-        if element_type_of(self.input) == i1:
+        if (element := element_type_of(self.input)).bitwidth <= 8:
+            what = "conditions" if element == i1 else "bytes"
             raise VerifyException(
-                f"'{self.name}' op {self.kind.data} of conditions; count them as "
-                "numbers, which compound.cast makes of i1"
+                f"'{self.name}' op {self.kind.data} of {what}; reduce numbers, which "
+                f"compound.cast makes of {element}"
             )
         if not self.reduced:
             raise VerifyException(

@@ -18,7 +18,6 @@ from xdsl.dialects.builtin import (
     Float16Type,
     Float32Type,
     IntegerType,
-    i1,
 )
 from xdsl.dialects.func import ReturnOp
 from xdsl.dialects.utils import EnumAttribute
@@ -108,7 +107,7 @@ def is_defined_on(kind: MapKind, element: Element) -> bool:
     """Return whether a function takes operands, but for conditions, of this type."""
     if not isinstance(element, IntegerType) or kind in _ON_ALL_TYPES:
         return True
-    return kind in ON_INTEGERS and element != i1
+    return kind in ON_INTEGERS and element.bitwidth >= 32
 
 
 def _rsqrt(number: float) -> float:

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     i1,
+    i8,
     i32,
     i64,
 )
@@ -209,14 +210,14 @@ class ConstantOp(IRDLOperation):
         Make the constant of a scalar type from a Python number.
 
         A number beyond the range of a float type rounds to infinity, as casts do.
-        Raises `ValueError` for anything but floats, i1, i32 and i64.
+        Raises `ValueError` for anything but floats, i1, i8, i32 and i64.
         """
         if isinstance(type, AnyFloat):
             try:
                 return cls(FloatAttr(value, type))
             except OverflowError:
                 return cls(FloatAttr(math.copysign(math.inf, value), type))
-        if type not in (i1, i32, i64):
+        if type not in (i1, i8, i32, i64):
             raise ValueError(f"no constant of type {type}")
         return cls(IntegerAttr(int(value), cast("IntegerType", type)))
 

@@ -419,6 +419,11 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
         "('sum', 'mean')))",
         ((2, 9), (2, 3)),
     ),
+    "weights and activations in bytes": (
+        "(F.linear(a, (ids * 9 - 40).to(torch.int8).to(a.dtype)) * b, "
+        "(a * 9).clamp(-128, 127).to(torch.int8), (ids.to(torch.int8) > 2) * a)",
+        ((2, 3), (2,)),
+    ),
     "maxima of windows": (
         "(*largest(a, [2], [2], [0], [1], False), *largest(b.relu(), [3], [2], [1], "
         "[1], False), *largest(a * 0, [3], [1], [1], [1], True))",

@@ -6,7 +6,7 @@ Needs functions that are one `dataflow.program` of kernels, on one GPU or, insid
 Every kernel becomes a `tl.kernel`, the program a launch plan. Any sizes are masked.
 What moves, and what is waited for, at the borders of nodes comes to where it acts
 first, see `materialize-copies` and `place-waits`.
-Rejects element types other than f16, bf16, f32, i32, i64 and i1, tiles larger than
+Rejects element types other than f16, bf16, f32, i32, i64, i8 and i1, tiles larger than
 Triton's limit, and schedules that would assemble or split blocks in registers.
 
 To read in this order:

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     Float32Type,
     StringAttr,
     i1,
+    i8,
     i32,
     i64,
 )
@@ -76,7 +77,7 @@ from comet.passes.triton.slices import (
     uncut_slices,
 )
 
-WRITABLE = (Float16Type(), BFloat16Type(), Float32Type(), i1, i32, i64)
+WRITABLE = (Float16Type(), BFloat16Type(), Float32Type(), i1, i8, i32, i64)
 """The element types of tiles."""
 BESIDE_NODES = (EpochOp, SignalOp, ArriveOp, ScatterAddOp, SharesOp)
 """Ops of a kernel that programs do before or after its nodes."""
@@ -108,7 +109,7 @@ def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
         raise OpError(
             kernel,
             f"lower-to-triton: dataflow.kernel makes {value.type}; Triton kernels "
-            "take elements of f16, bf16, f32, i32, i64 and i1; take one of these",
+            "take elements of f16, bf16, f32, i32, i64, i8 and i1; take one of these",
         )
     nodes = _grid_nodes(kernel)
     reason = unfit_for_tiles(kernel) if any(map(_is_persistent, nodes)) else None

@@ -11,7 +11,7 @@ from typing import cast
 import torch
 from torch import fx
 from torch.fx.node import Argument, map_arg
-from xdsl.dialects.builtin import ModuleOp, bf16, f16, f32, i1, i32, i64
+from xdsl.dialects.builtin import ModuleOp, bf16, f16, f32, i1, i8, i32, i64
 
 from comet.dialects.compound.dims import Element
 from comet.pytorch import (
@@ -51,6 +51,7 @@ ELEMENTS: Mapping[torch.dtype, Element] = {
     torch.float16: f16,
     torch.bfloat16: bf16,
     torch.float32: f32,
+    torch.int8: i8,
     torch.int32: i32,
     torch.int64: i64,
     torch.bool: i1,

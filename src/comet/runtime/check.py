@@ -104,7 +104,7 @@ def _distinct(
 
 
 def _random_array(tensor: Tensor, generator: np.random.Generator) -> Array:
-    if tensor.dtype in ("int32", "int64"):
+    if tensor.dtype in ("int8", "int32", "int64"):
         bounds = tensor.at_least, tensor.at_most
         counts = generator.integers(*bounds, tensor.shape, endpoint=True)
         return counts.astype(np.float64)

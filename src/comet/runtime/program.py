@@ -25,7 +25,8 @@ class Tensor:
     shape: tuple[int, ...]
     dtype: str
     """
-    The name of a torch element type: float16, bfloat16, float32, int32, int64 or bool.
+    The name of a torch element type: float16, bfloat16, float32, int8, int32, int64 or
+    bool.
     """
     terms: int = 1
     """

@@ -60,8 +60,14 @@
 // -----
 
 %a = "test.op"() : () -> tensor<4x8xi1, #compound.dims<M, N>>
-// CHECK: 'compound.reduce' op add of conditions; count them as numbers, which compound.cast makes of i1
+// CHECK: 'compound.reduce' op add of conditions; reduce numbers, which compound.cast makes of i1
 %c = compound.reduce add %a : tensor<4x8xi1, #compound.dims<M, N>> -> tensor<4xi1, #compound.dims<M>>
+
+// -----
+
+%a = "test.op"() : () -> tensor<4x8xi8, #compound.dims<M, N>>
+// CHECK: 'compound.reduce' op add of bytes; reduce numbers, which compound.cast makes of i8
+%c = compound.reduce add %a : tensor<4x8xi8, #compound.dims<M, N>> -> tensor<4xi8, #compound.dims<M>>
 
 // -----
 
@@ -107,8 +113,8 @@
 // -----
 
 %a = "test.op"() : () -> tensor<4x8xf32, #compound.dims<M, N>>
-// CHECK: tensor<4x8xi8, #compound.dims<M, N>> is not a tensor of floats
-%c = compound.cast %a : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4x8xi8, #compound.dims<M, N>>
+// CHECK: tensor<4x8xi16, #compound.dims<M, N>> is not a tensor of floats
+%c = compound.cast %a : tensor<4x8xf32, #compound.dims<M, N>> -> tensor<4x8xi16, #compound.dims<M, N>>
 
 // -----
 

@@ -1,6 +1,6 @@
 // RUN: comet-opt %s -p outline-kernels,lower-to-triton --split-input-file --verify-diagnostics | filecheck %s
 
-// CHECK: lower-to-triton: dataflow.kernel makes tensor<6xf64, #compound.dims<M @HBM>>; Triton kernels take elements of f16, bf16, f32, i32, i64 and i1; take one of these
+// CHECK: lower-to-triton: dataflow.kernel makes tensor<6xf64, #compound.dims<M @HBM>>; Triton kernels take elements of f16, bf16, f32, i32, i64, i8 and i1; take one of these
 func.func @f(%x: tensor<6xf64, #compound.dims<M @HBM>>) -> tensor<6xf64, #compound.dims<M @HBM>> {
   %y = schedule.spatial on grid [g0: M = 2] ins(%x : tensor<6xf64, #compound.dims<M @HBM>>) outs(tensor<6xf64, #compound.dims<M @HBM>>) {
   ^bb0(%x1: tensor<3xf64, #compound.dims<M @REG>>):
