@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import cast
+
+from xdsl.dialects.builtin import DictionaryAttr
 
 from comet.cost.estimate import CostError
 from comet.cost.from_ir.triton_rules import most_cluster_blocks, triton_rules
@@ -13,6 +15,7 @@ from comet.cost.gpu.interconnect import Interconnect
 from comet.cost.gpu.launch_plan import Machine, shared_device, shared_memory_net
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.fields import Fields, integer, number
+from comet.dialects.arch.gpu import GpuOp, with_defaults
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.arch.schema import GPU_DEFAULTS
 
@@ -31,15 +34,29 @@ def device_of(system: SystemOp) -> Device:
     Raises `CostError` where the system has none, `ArchError` where it has too few
     levels of memory for one.
     """
-    figures, levels = _figures(system), gpu_levels(system)
+    gpu, levels = _gpu(system), gpu_levels(system)
+    registers, shared = (
+        system.level(name).memory.bytes for name in (levels.registers, levels.shared)
+    )
+    return _device(gpu.fields, registers, shared)
+
+
+@lru_cache(maxsize=64)
+def _device(fields: DictionaryAttr, registers: int, shared: int) -> Device:
+    """
+    Return the GPU with these fields, and so many bytes of registers and shared memory.
+
+    Passes ask for the same GPU many times.
+    """
+    figures = with_defaults(fields)
     figure, count = partial(number, figures), partial(integer, figures)
     device = Device(
         multiprocessors=count("multiprocessors"),
         units=_units(figures),
         memory=_memory(figures),
         limits=Limits(
-            register_bytes=system.level(levels.registers).memory.bytes,
-            shared_bytes=system.level(levels.shared).memory.bytes,
+            register_bytes=registers,
+            shared_bytes=shared,
             reserved_bytes=count("reserved_shared_bytes"),
             warps=count("warps"),
             warp_threads=count("warp_threads"),
@@ -101,7 +118,7 @@ def machine_of(system: SystemOp, ranks: int, *, graph: bool = False) -> Machine:
     With `graph`, kernels are started by replaying a captured graph. Raises `CostError`
     where the system has no GPU.
     """
-    figures, device = _figures(system), device_of(system)
+    figures, device = _gpu(system).figures, device_of(system)
     figure = partial(number, figures)
     latency = figure("link_latency_us") * 1e-6
     away = device.times.load_latency + latency
@@ -127,13 +144,13 @@ def machine_of(system: SystemOp, ranks: int, *, graph: bool = False) -> Machine:
     return Machine(device, net, launch, figure("skew"))
 
 
-def _figures(system: SystemOp) -> Fields:
+def _gpu(system: SystemOp) -> GpuOp:
     if (gpu := system.gpu) is None:
         raise CostError(
             f"@{system.system_name} is no GPU: its hardware file has no comet.gpu "
             "section; attach h200x1.yaml or the like"
         )
-    return gpu.figures
+    return gpu
 
 
 def _rates(figures: Fields, name: str, scale: float = 1) -> dict[str, float]:

@@ -56,11 +56,16 @@ class GpuOp(IRDLOperation):
     @property
     def figures(self) -> Fields:
         """The fields in the file's units, defaults included."""
-        return {**GPU_DEFAULTS, **fields_of(self.fields)}
+        return with_defaults(self.fields)
 
     def verify_(self) -> None:
         for _, mistake in mistakes(fields_of(self.fields), GPU):
             raise VerifyException(f"'{self.name}' op {mistake}")
+
+
+def with_defaults(fields: DictionaryAttr) -> Fields:
+    """Return the fields of a GPU in the file's units, defaults included."""
+    return {**GPU_DEFAULTS, **fields_of(fields)}
 
 
 def rate_name(element: Attribute) -> str:
