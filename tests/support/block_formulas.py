@@ -13,6 +13,11 @@ from comet.interpreter.tensor import Array
 Values: TypeAlias = Mapping[str, Array]
 
 
+def einsum(axes: str, *operands: Array) -> Array:
+    """Do what `np.einsum` does, whose overloads take long to check at each call."""
+    return np.einsum(axes, *operands)
+
+
 def rms(x: Array, gain: Array) -> Array:
     """Return RMSNorm over the last axis."""
     return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + 1e-5) * gain
@@ -50,14 +55,14 @@ def swiglu(h: Array, v: Values) -> Array:
 def llama(v: Values) -> Array:
     """A block of Llama."""
     h = rms(v["x"], v["h1_g"])
-    q1, q2 = (np.einsum("md,dkre->krme", h, v[name]) for name in ("wq1", "wq2"))
-    k1, k2 = (np.einsum("nd,dke->kne", h, v[name]) for name in ("wk1", "wk2"))
+    q1, q2 = (einsum("md,dkre->krme", h, v[name]) for name in ("wq1", "wq2"))
+    k1, k2 = (einsum("nd,dke->kne", h, v[name]) for name in ("wk1", "wk2"))
     q = turned(q1, q2, v["cos"], v["sin"])
     k = turned(k1, k2, v["cos"], v["sin"])
-    values = np.einsum("nd,dkg->kng", h, v["wv"])
-    scores = np.einsum("krme,kne->krmn", q, k) / sqrt(q.shape[-1])
-    mixed = np.einsum("krmn,kng->krmg", softmax(seen(scores, causal=True)), values)
-    y = v["x"] + np.einsum("krmg,krgd->md", mixed, v["wo"])
+    values = einsum("nd,dkg->kng", h, v["wv"])
+    scores = einsum("krme,kne->krmn", q, k) / sqrt(q.shape[-1])
+    mixed = einsum("krmn,kng->krmg", softmax(seen(scores, causal=True)), values)
+    y = v["x"] + einsum("krmg,krgd->md", mixed, v["wo"])
     return y + swiglu(rms(y, v["h2_g"]), v)
 
 
@@ -66,14 +71,14 @@ def llama_decode(v: Values) -> Array:
     k1, k2, own = decoded(v)
     h = rms(v["x"], v["h1_g"])
     cos, sin = v["cos"][:, None, None], v["sin"][:, None, None]
-    q1, q2 = (np.einsum("bd,dkre->bkre", h, v[name]) for name in ("wq1", "wq2"))
+    q1, q2 = (einsum("bd,dkre->bkre", h, v[name]) for name in ("wq1", "wq2"))
     q = turned(q1, q2, cos, sin)
     cached = np.concatenate([v["keys1"], v["keys2"]], axis=-1)
     k = with_own(cached, np.concatenate([k1, k2], axis=-1))
     values = with_own(v["values"], own)
-    scores = np.einsum("bkre,bkne->bkrn", q, k) / sqrt(q.shape[-1])
-    mixed = np.einsum("bkrn,bkng->bkrg", softmax(scores), values)
-    y = v["x"] + np.einsum("bkrg,krgd->bd", mixed, v["wo"])
+    scores = einsum("bkre,bkne->bkrn", q, k) / sqrt(q.shape[-1])
+    mixed = einsum("bkrn,bkng->bkrg", softmax(scores), values)
+    y = v["x"] + einsum("bkrg,krgd->bd", mixed, v["wo"])
     return y + swiglu(rms(y, v["h2_g"]), v)
 
 
@@ -85,21 +90,21 @@ def with_own(cached: Array, own: Array) -> Array:
 def decoded(v: Values) -> list[Array]:
     """Return the two halves of a token's keys, and its values."""
     h = rms(v["x"], v["h1_g"])
-    k1, k2 = (np.einsum("bd,dke->kbe", h, v[name]) for name in ("wk1", "wk2"))
+    k1, k2 = (einsum("bd,dke->kbe", h, v[name]) for name in ("wk1", "wk2"))
     keys = turned(k1, k2, v["cos"], v["sin"])
-    return [*np.split(keys, 2, axis=-1), np.einsum("bd,dkg->kbg", h, v["wv"])]
+    return [*np.split(keys, 2, axis=-1), einsum("bd,dkg->kbg", h, v["wv"])]
 
 
 def normed(v: Values, gelu: Callable[[Array], Array], causal: bool) -> Array:
     """A block with LayerNorms, biases and a MLP of two products."""
     h = layer(v["x"], v["h1_g"], v["h1_b"])
     q, k, values = (
-        np.einsum("md,dhe->hme", h, v[f"w_{name}"]) + v[f"b_{name}"][:, None]
+        einsum("md,dhe->hme", h, v[f"w_{name}"]) + v[f"b_{name}"][:, None]
         for name in "qkv"
     )
-    scores = np.einsum("hme,hne->hmn", q, k) / sqrt(q.shape[-1])
-    mixed = np.einsum("hmn,hng->hmg", softmax(seen(scores, causal)), values)
-    y = v["x"] + np.einsum("hmg,hgd->md", mixed, v["w_a"]) + v["b_a"]
+    scores = einsum("hme,hne->hmn", q, k) / sqrt(q.shape[-1])
+    mixed = einsum("hmn,hng->hmg", softmax(seen(scores, causal)), values)
+    y = v["x"] + einsum("hmg,hgd->md", mixed, v["w_a"]) + v["b_a"]
     wide = gelu(layer(y, v["h2_g"], v["h2_b"]) @ v["w_wide"] + v["b_wide"])
     return y + wide @ v["w_d"] + v["b_d"]
 
