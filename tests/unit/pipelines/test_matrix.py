@@ -26,11 +26,14 @@ COUNTED = "epoch = next_epoch(counters_ptr)"
 PICKED = [Cell(*pair, 3) for pair in fraction(WORKLOADS, [*PATTERNS], 8)]
 """Every workload with an eighth of the patterns; `make exhaustive`: all."""
 CONCURRENT = [
-    Cell("ag_gemm", "push", 2),
     Cell("gemm_all_reduce", "persistent", 2),
     Cell("expert_gemm", "bsp", 2),
     *(
-        [Cell("gemm_all_reduce", "fused", 2), Cell("ag_gemm", "in_place", 2)]
+        [
+            Cell("ag_gemm", "push", 2),
+            Cell("gemm_all_reduce", "fused", 2),
+            Cell("ag_gemm", "in_place", 2),
+        ]
         if EVERY_CASE
         else ()
     ),
