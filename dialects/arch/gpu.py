@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import cast
 
 from xdsl.dialects.builtin import DictionaryAttr
@@ -59,8 +60,14 @@ class GpuOp(IRDLOperation):
         return with_defaults(self.fields)
 
     def verify_(self) -> None:
-        for _, mistake in mistakes(fields_of(self.fields), GPU):
+        if (mistake := _mistake(self.fields)) is not None:
             raise VerifyException(f"'{self.name}' op {mistake}")
+
+
+@lru_cache(maxsize=64)
+def _mistake(fields: DictionaryAttr) -> str | None:
+    """Return what is wrong with the fields, which are verified after each pass."""
+    return next((mistake for _, mistake in mistakes(fields_of(fields), GPU)), None)
 
 
 def with_defaults(fields: DictionaryAttr) -> Fields:
