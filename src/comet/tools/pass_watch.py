@@ -136,7 +136,7 @@ class Watch:
         took = perf_counter() - start
         self._depth -= 1
         self._after(pass_, module, took)
-        if self._shown.has("after", pass_) and text != str(module):
+        if self._shown.has("after", pass_) and (text is None or text != str(module)):
             self._dump("After", pass_, module)
         self._inside = outside + perf_counter() - start
 
