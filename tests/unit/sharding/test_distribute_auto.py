@@ -102,7 +102,7 @@ def test_what_is_given_leaves_nothing_to_choose(options: str) -> None:
 
 
 def test_a_choice_can_be_asked_for() -> None:
-    mapping = mapping_of(SOFTMAX, "cloud", "dim=auto strategy=full")
+    mapping = mapping_of(SOFTMAX, "cloud", f"dim=auto strategy=full {REST}")
     assert chosen(mapping) is not None
 
 
