@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeVar
 
 from xdsl.ir import Operation, SSAValue
@@ -98,3 +99,18 @@ def defining_ops(
             found.add(op)
             pending += (value for value in op.operands if value not in leaves)
     return frozenset(found)
+
+
+def connected(ops: Iterable[Operation]) -> tuple[tuple[Operation, ...], ...]:
+    """
+    Return `ops` in groups that do not depend on each other.
+
+    Each has its ops in their order; a group is as small as that allows.
+    """
+    groups: list[list[Operation]] = []
+    for op in ops:
+        owners = {value.owner for value in op.operands}
+        apart = [group for group in groups if owners.isdisjoint(group)]
+        joined = (group for group in groups if group not in apart)
+        groups = [*apart, [*chain.from_iterable(joined), op]]
+    return tuple(map(tuple, groups))

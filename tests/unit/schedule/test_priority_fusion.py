@@ -118,6 +118,23 @@ def test_merges_of_kernels_that_share_a_launch_anyway_are_undone():
     assert len(priority_partition(siblings, Squares())) == 2
 
 
+class Alone(Lengths):
+    """The same; launches of single ops take least, and those of one kernel less."""
+
+    def launched(self, needs: Needs[Kernel]) -> float:
+        longest = max(len(group) for group, _ in needs.kernels)
+        return 0.0 if longest == 1 else float(len(needs.kernels))
+
+
+def test_ops_that_only_share_inputs_are_separated_at_once():
+    """Products of %x: two kernels take more than one, and three take less."""
+    p = Program({"M": 4, "K": 8, "N": 4})
+    x = p.argument("x", "MK")
+    made = [p.contract(f"c{i}", x, p.argument(f"w{i}", "KN"), "MN") for i in range(3)]
+    ops = elementary_ops(function(p.returning(*made)))
+    assert priority_partition(ops, Alone()) == tuple((op,) for op in ops)
+
+
 class Pairs(Lengths):
     """Pairs of three ops save 10 and 11, by bounds 13 and 11.5; all three nothing."""
 

@@ -17,7 +17,7 @@ from comet.dialects.compound import (
     FoldOp,
 )
 from comet.dialects.compound.dims import names_of
-from comet.passes.analysis.op_groups import BlockSizes, defining_ops
+from comet.passes.analysis.op_groups import BlockSizes, connected, defining_ops
 from comet.passes.dataflow.launches import Needs
 from comet.passes.schedule.fuse.gpu.groups import (
     Border,
@@ -190,6 +190,19 @@ class KernelGraph:
     def redo(self, group: Group) -> None:
         """Take back `undo`."""
         self._set(group)
+
+    def separate(self, group: Group) -> Parts:
+        """
+        Make the ops of a kernel that only have inputs in common kernels of their own.
+
+        Returns these kernels; empty if it has no such ops.
+        """
+        parts = connected(self._not_recomputed(group))
+        if len(parts) < 2:
+            return ()
+        for part in parts:
+            self.add(part)
+        return tuple(self._group_of[part[0]] for part in parts)
 
     def state(self) -> State:
         """Return what `restore` needs to undo all later merges and moves."""
