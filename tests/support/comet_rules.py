@@ -178,10 +178,10 @@ def _check_tags(files: Files) -> Iterator[str]:
             if entry.tag not in leaves_below(tile):
                 yield f"the {place(tile)} serves {entry.tag}, which is not below it"
         if not tile.is_temporal:
-            reads = [e.tensor for e in tile.entries if not files.writes(e)]
-            for tensor in dict.fromkeys(reads):
-                if reads.count(tensor) > 1:
-                    yield f"the {place(tile)} fetches {tensor} more than once"
+            reads = [(e.tensor, e.child) for e in tile.entries if not files.writes(e)]
+            for tensor, child in dict.fromkeys(reads):
+                if reads.count((tensor, child)) > 1:
+                    yield f"the {place(tile)} fetches {tensor} to {child} twice"
         owners: dict[str, int] = {}
         for index, child in enumerate(child_tiles(tile)):
             for tag in {entry.tag for entry in child.entries}:

@@ -100,6 +100,20 @@ def test_a_tag_of_another_operation_is_found() -> None:
     assert "tags" in _rules("softmax-fused", mapping)
 
 
+@pytest.mark.parametrize(("child", "found"), [("OB", {"tags"}), ("IB", set[str]())])
+def test_a_node_fetches_a_tensor_to_a_child_once(child: str, found: set[str]) -> None:
+    """Two operations may read it from two buffers, but share it in one."""
+    mapping = _mapping("softmax-unfused2")
+    node = _nodes(mapping)[9]
+    assert (node["type"], node["tag"]) == ("spatial", ["ROWMAX", "DIV"])
+    assert node["child"] == ["OB", "OB"]
+    for field in ("tensors", "target", "precision", "rmw", "wb_output"):
+        node[field].append(node[field][0])
+    node["tag"].append("SUB")
+    node["child"].append(child)
+    assert {"tags"} & _rules("softmax-unfused2", mapping) == found
+
+
 def test_uneven_iterations_are_found() -> None:
     mapping = _mapping("softmax-fused")
     mapping["factors"] = ["M=[32,32,16] K=[1,1,1] N=[1,1,1]"]
