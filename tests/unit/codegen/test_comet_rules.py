@@ -109,6 +109,7 @@ def test_a_node_fetches_a_tensor_to_a_child_once(child: str, found: set[str]) ->
     assert node["child"] == ["OB", "OB"]
     for field in ("tensors", "target", "precision", "rmw", "wb_output"):
         node[field].append(node[field][0])
+    node["factors"] = [text.replace("]", ",1]") for text in node["factors"]]
     node["tag"].append("SUB")
     node["child"].append(child)
     assert {"tags"} & _rules("softmax-unfused2", mapping) == found
