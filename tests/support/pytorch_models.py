@@ -197,6 +197,25 @@ def counted(ids: Tensor) -> tuple[Tensor, Tensor]:
     return one_hot(ids, 4), torch.zeros_like(ids).scatter_add(0, ids, ones)
 
 
+def turned_as_complex(x: Tensor, table: Tensor, ids: Tensor) -> Tensor:
+    """Return pairs turned by angles of positions, by a product of complex numbers."""
+    pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)))
+    angles = table[ids].unsqueeze(1)
+    turned = pairs * torch.polar(torch.ones_like(angles.real), angles.real)
+    return torch.view_as_real(turned * angles.conj() * 2j).flatten(-2)
+
+
+def complex_error() -> float:
+    """Return the error of complex numbers wholly in kernels."""
+    options = HARDWARE | {"strict": True}
+    run = torch.compile(
+        turned_as_complex, backend="comet", options=options, dynamic=False
+    )
+    table = torch.polar(torch.rand(9, 4), torch.rand(9, 4))
+    given = torch.randn(5, 3, 8), table, torch.tensor([2, 0, 8, 8, 4])
+    return (run(*given) - turned_as_complex(*given)).abs().max().item()
+
+
 def attended(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Return attention to twice the values."""
     return scaled_dot_product_attention(query, key, 2 * value)
@@ -357,6 +376,7 @@ def main() -> None:
         "memory": memory(),
         "positions": equal(offset, torch.randn(4, 3)),
         "counts": equal(counted, torch.tensor([3, 1, 3, 0, 1])),
+        "complex": complex_error(),
         "devices": devices(),
         "autocast": autocast(),
         "layers": str(comet.from_torch(LAYERS, torch.randn(2, 7, 32))),

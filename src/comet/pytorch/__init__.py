@@ -5,6 +5,7 @@ To read in this order:
 
 * `backend` (`torch.compile`), with a `region` for each part that it compiles and what
   torch expects of its `memory`, and `exporting` (`comet.from_torch`);
+* `complex_numbers`, which a graph has as pairs of real ones from there on;
 * `importer`: from a graph of torch to a function; it runs the graph under the `tracer`,
   which finds `rules` for ATen ops, after `decompositions` into simpler ones;
 * the rules: `elementwise`, `division`, `reductions`, `views`, `tables`,

@@ -27,6 +27,7 @@ from comet.api.loading import interpret_without_gpu, loaded
 from comet.api.program import printed
 from comet.pytorch import processes
 from comet.pytorch.collectives import WAIT, chains, group_of, is_collective
+from comet.pytorch.complex_numbers import VIEWS, with_real_numbers
 from comet.pytorch.decompositions import decompositions
 from comet.pytorch.groups import named
 from comet.pytorch.importer import (
@@ -165,6 +166,8 @@ class _Support(OperatorSupportBase):
     def _is_translated(self, node: fx.Node) -> bool:
         if node.op != "call_function" or node.meta.get("val") is None:
             return False  # What computes nothing is a check, as of indices.
+        if op_name(node) in VIEWS:
+            return False
         if node.target is operator.getitem:
             return self.has(cast(fx.Node, node.args[0]))
         if any(tensor.device != self._device for tensor in meta_of(node)):
@@ -189,6 +192,7 @@ def with_kernels(graph: fx.GraphModule, options: Options) -> fx.GraphModule:
     program does not compile. Warns, or raises CometError if `options.strict`, of what
     runs in torch.
     """
+    graph = with_real_numbers(graph)
     groups = chains(graph.graph)
     obstacles = dict.fromkeys(groups, NOT_ASKED)
     if groups and options.pipeline_of_ranks is not None:

@@ -12,6 +12,7 @@ from torch.export.graph_signature import OutputKind
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from xdsl.dialects.builtin import ModuleOp
 
+from comet.pytorch.complex_numbers import with_real_numbers
 from comet.pytorch.decompositions import with_whole_attention
 from comet.pytorch.importer import Imported, imported
 from comet.pytorch.tracer import UnsupportedError
@@ -78,7 +79,8 @@ def _imported(
             f"the model changes {changes[0].target}; call its eval(), or compute "
             "without changes"
         )
-    return imported(_without_assertions(pure.graph_module.graph), name)
+    found = with_real_numbers(pure.graph_module)
+    return imported(_without_assertions(found.graph), name)
 
 
 def from_torch(

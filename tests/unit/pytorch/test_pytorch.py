@@ -111,6 +111,11 @@ def test_experts_are_counted(found: dict[str, Any]):
     assert found["counts"] is True
 
 
+def test_complex_numbers_are_pairs_in_kernels(found: dict[str, Any]):
+    """A table of them is an argument, which is viewed as real numbers."""
+    assert found["complex"] < 1e-5
+
+
 def test_numbers_of_the_host_are_copied_to_the_device(found: dict[str, Any]):
     assert found["devices"] == ["meta"] * 3
 
