@@ -55,6 +55,12 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     ),
     "powers": ("a**2 + a.pow(3) + (a * a + 1) ** -0.5 + a**-1", ((5,),)),
     "large powers": ("a**9 + a**10 * a.pow(-11) + (ids - 4) ** 12 * a", ((3,),)),
+    "powers of tensors": (
+        "(a.abs() ** b, a ** (b * 3).round(), (a * 0) ** b.abs(), a ** (a * 0), "
+        "torch.where((-a.abs() ** 0.5).abs().pow(b).isnan(), 1.0, 2.0), "
+        "torch.where((-b.abs()).pow(b).isnan(), 1.0, 2.0))",
+        ((7,), (7,)),
+    ),
     "tangents": ("a.tan()", ((9,),)),
     "nearest whole numbers": (
         "((a * 9).round(), (torch.arange(-8.0, 9) / 2).round() * b, ids.round(), "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf, log
 from typing import cast
 
@@ -182,12 +183,35 @@ def _by_squares(t: Tracer, base: View, exponent: int) -> View:
 
 def _exponential(t: Tracer, out: Result, base: Operand, exponent: View) -> View:
     """Return powers of a positive number, as in tables of rotary embeddings."""
-    if isinstance(base, View):
-        raise UnsupportedError("a power of a tensor with a tensor as exponent")
-    if isinstance(out.element, IntegerType) or not 0 < base < inf:
-        raise UnsupportedError(f"powers of {base} with a tensor as exponent")
+    if isinstance(out.element, IntegerType):
+        raise UnsupportedError(f"powers of {out.element} with a tensor as exponent")
     wide = t.cast(exponent, f32)
+    if isinstance(base, View):
+        power = _powers(t, replace(out, element=f32), t.cast(base, f32), wide)
+        return t.cast(power, out.element)
+    if not 0 < base < inf:
+        raise UnsupportedError(f"powers of {base} with a tensor as exponent")
     return t.cast(t.map(MapKind.EXP, t.map(MapKind.MULT, wide, log(base))), out.element)
+
+
+def _powers(t: Tracer, out: Result, base: View, exponent: View) -> View:
+    """
+    Return powers with tensors as base and exponent, in f32.
+
+    They are those of the base's magnitude. Where the base is negative, they have the
+    sign that a whole exponent gives, and for others are NaN, as the logarithm is.
+    """
+    whole = t.map(MapKind.EQ, floor(t, out, exponent), exponent)
+    logs = t.map(
+        MapKind.LOG, t.map(MapKind.SELECT, whole, absolute(t, out, base), base)
+    )
+    power = t.map(MapKind.EXP, t.map(MapKind.MULT, exponent, logs))
+    half = t.map(MapKind.MULT, exponent, 0.5)
+    odd = t.map(MapKind.GT, half, floor(t, out, half))
+    odd = t.map(MapKind.SELECT, t.map(MapKind.GT, 0.0, base), odd, 0)
+    odd = t.map(MapKind.SELECT, whole, odd, 0)
+    power = t.map(MapKind.SELECT, odd, t.map(MapKind.NEG, power), power)
+    return t.map(MapKind.SELECT, t.map(MapKind.EQ, exponent, 0.0), 1.0, power)
 
 
 _LARGEST_POWER = 64
