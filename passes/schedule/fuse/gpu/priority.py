@@ -12,13 +12,13 @@ which of two almost equal merges comes first is a guess, and the other guess may
 better.
 
 These gains count one launch for each kernel, but kernels that do not depend on each
-other may share one. So then, merges are undone as long as that saves time, and what
+other may share one. So then, merges are undone as long as that saves time. Which merge
+comes first also decides which later ones are legal: so each merge is undone once more,
+and its two kernels are merged with others where that saves time. Then epilogues move: a
+kernel of products also computes the ops that read its results, such as the addition of
+a residual, where that saves time together with the merges that it allows. At last, what
 only has an input in common, such as the products of queries, keys and values, is
-separated. Which merge comes first also decides which later ones are legal: so each
-merge is undone once more, and its two kernels are merged with others where that saves
-time. At last, epilogues move: a kernel of products also computes the ops that read its
-results, such as the addition of a residual, where that saves time together with the
-merges that it allows.
+separated where that saves time.
 
 Recomputed ops are in every kernel that needs them, and are no kernels themselves: their
 results are not stored.
@@ -95,9 +95,9 @@ def priority_partition(
     eagerness = EAGER if eager else 1.0
     _merge_by_gain(graph, prices, eagerness)
     _undo_merges(graph, prices)
-    _separate_kernels(graph, prices)
     _merge_otherwise(graph, prices)
     _move_epilogues(graph, prices, eagerness)
+    _separate_kernels(graph, prices)
     return graph.partition()
 
 
@@ -227,18 +227,6 @@ def _undo_merges(graph: KernelGraph, prices: Prices) -> None:
                     graph.redo(group)
 
 
-def _separate_kernels(graph: KernelGraph, prices: Prices) -> None:
-    """Separate what only has inputs in common, such as products, if that saves time."""
-    least = prices.launched(graph.needs())
-    for group in tuple(graph.kernels()):
-        before = graph.state()
-        if graph.separate(group):
-            if (seconds := prices.launched(graph.needs())) < least:
-                least = seconds
-            else:
-                graph.restore(before)
-
-
 def _merge_otherwise(graph: KernelGraph, prices: Prices) -> None:
     """Undo each merge, and merge the two kernels with others, if that saves time."""
     least = prices.launched(graph.needs())
@@ -269,3 +257,15 @@ def _move_epilogues(graph: KernelGraph, prices: Prices, eagerness: float) -> Non
             least = moved
         else:
             graph.restore(before)
+
+
+def _separate_kernels(graph: KernelGraph, prices: Prices) -> None:
+    """Separate what only has inputs in common, such as products, if that saves time."""
+    least = prices.launched(graph.needs())
+    for group in tuple(graph.kernels()):
+        before = graph.state()
+        if graph.separate(group):
+            if (seconds := prices.launched(graph.needs())) < least:
+                least = seconds
+            else:
+                graph.restore(before)
