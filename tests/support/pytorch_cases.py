@@ -430,6 +430,12 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
         "(a * 9).clamp(-128, 127).to(torch.int8), (ids.to(torch.int8) > 2) * a)",
         ((2, 3), (2,)),
     ),
+    "distances": (
+        "tuple(x for p in (1.0, 2.0) for x in (aten._cdist_forward(a, b, p, None), "
+        "aten._cdist_backward(c, a, b, p, aten._cdist_forward(a, b, p, None)), "
+        "aten._cdist_forward(a, a, p, None)))",
+        ((2, 3, 4), (2, 5, 4), (2, 3, 5)),
+    ),
     "maxima of windows": (
         "(*largest(a, [2], [2], [0], [1], False), *largest(b.relu(), [3], [2], [1], "
         "[1], False), *largest(a * 0, [3], [1], [1], [1], True))",
@@ -449,6 +455,10 @@ REFUSED: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "0.5 in i64": ("torch.arange(0.5, 3, dtype=torch.int64) + a", ((3,),)),
     "9 positions of an axis": ("a.scatter(1, ids.repeat(1, 3), a)", ((2, 9),)),
     "the 9 largest": ("a.topk(9, 1)[0]", ((2, 10),)),
+    "distances with the exponent 3.0": (
+        "aten._cdist_forward(a, a, 3.0, None)",
+        ((3, 4),),
+    ),
     "a scatter of f32 by amax": ("a.scatter_reduce(1, ids, a, 'amax')", ((2, 9),)),
     "one position of a vector of i1": ("(a > 0)[1] | (b > 0)", ((9,), (4,))),
     "2 of 9000000 positions that are set": (

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import IntegerType, f32, i1, i32, i64
 from comet.dialects.compound.dims import Element
 from comet.dialects.compound.elementary import ReduceKind
 from comet.dialects.compound.map import MapKind
-from comet.pytorch.elementwise import added, negative, scaled, wide
+from comet.pytorch.elementwise import absolute, added, negative, scaled, sign, wide
 from comet.pytorch.emitter import View
 from comet.pytorch.rules import Result, rule
 from comet.pytorch.tracer import Tracer, UnsupportedError
@@ -293,6 +293,43 @@ def softmax(t: Tracer, out: Result, input: View, dim: int, half_to_float: bool):
     powers = t.map(MapKind.EXP, t.map(MapKind.SUB, x, top))
     total = t.reduce(ReduceKind.ADD, powers, (dim,), keep=True)
     return t.cast(t.map(MapKind.DIV, powers, total), out.element)
+
+
+@rule("aten._cdist_forward")
+def cdist(
+    t: Tracer, out: Result, x1: View, x2: View, p: float, compute_mode: int | None
+):
+    """Return distances of few rows, of which torch makes no product."""
+    less = _differences(t, x1, x2, p)
+    if p == 1:
+        return t.reduce(ReduceKind.ADD, absolute(t, out, less), [-1])
+    squares = t.map(MapKind.MULT, less, less)
+    return t.map(MapKind.SQRT, t.reduce(ReduceKind.ADD, squares, [-1]))
+
+
+@rule("aten._cdist_backward")
+def cdist_backward(
+    t: Tracer, out: Result, grad: View, x1: View, x2: View, p: float, cdist: View
+):
+    """Return the gradient of the first rows; where a distance is 0, it is 0."""
+    less = _differences(t, x1, x2, p)
+    if p == 1:
+        less = sign(t, out, less)
+    else:
+        apart = t.map(MapKind.GT, cdist, 0.0)
+        grad = t.map(MapKind.SELECT, apart, t.map(MapKind.DIV, grad, cdist), 0.0)
+    each = t.map(MapKind.MULT, t.reshaped(grad, [*grad.shape, 1]), less)
+    return t.reduce(ReduceKind.ADD, each, [-2])
+
+
+def _differences(t: Tracer, x1: View, x2: View, p: float) -> View:
+    """Return rows less other rows, (.., rows, other rows, columns)."""
+    if p not in (1, 2):
+        raise UnsupportedError(f"distances with the exponent {p}")
+    *outer, rows, columns = x1.shape
+    one = t.reshaped(x1, [*outer, rows, 1, columns])
+    *outer, rows, columns = x2.shape
+    return t.map(MapKind.SUB, one, t.reshaped(x2, [*outer, 1, rows, columns]))
 
 
 @rule("aten.mm", "aten.bmm")
