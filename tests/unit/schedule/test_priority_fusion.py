@@ -135,6 +135,16 @@ def test_ops_that_only_share_inputs_are_separated_at_once():
     assert priority_partition(ops, Alone()) == tuple((op,) for op in ops)
 
 
+def test_ops_without_products_are_not_separated():
+    """Sums of parts may merge in the launch of their products, which has no price."""
+    p = Program({"M": 4, "K": 8, "N": 4})
+    x = p.argument("x", "MK")
+    sums = [p.reduce(f"s{i}", "add", x, "M") for i in range(2)]
+    product = p.contract("c", x, p.argument("w", "KN"), "MN")
+    ops = elementary_ops(function(p.returning(*sums, product)))
+    assert priority_partition(ops, Alone()) == (ops,)
+
+
 class Pairs(Lengths):
     """Pairs of three ops save 10 and 11, by bounds 13 and 11.5; all three nothing."""
 

@@ -193,12 +193,14 @@ class KernelGraph:
 
     def separate(self, group: Group) -> Parts:
         """
-        Make the ops of a kernel that only have inputs in common kernels of their own.
+        Make products that only have inputs in common kernels of their own.
 
-        Returns these kernels; empty if it has no such ops.
+        Each has its epilogue. Returns these kernels; empty if a part of `group` that
+        does not depend on the others has no product and no fold.
         """
         parts = connected(self._not_recomputed(group))
-        if len(parts) < 2:
+        have_products = (any(isinstance(op, REUSING) for op in part) for part in parts)
+        if len(parts) < 2 or not all(have_products):
             return ()
         for part in parts:
             self.add(part)

@@ -16,9 +16,10 @@ other may share one. So then, merges are undone as long as that saves time. Whic
 comes first also decides which later ones are legal: so each merge is undone once more,
 and its two kernels are merged with others where that saves time. Then epilogues move: a
 kernel of products also computes the ops that read its results, such as the addition of
-a residual, where that saves time together with the merges that it allows. At last, what
-only has an input in common, such as the products of queries, keys and values, is
-separated where that saves time.
+a residual, where that saves time together with the merges that it allows. At last,
+products that only have an input in common, such as queries, keys and values, are
+separated where that saves time. What merges partial sums is not: it may become a part
+of the launch of the products, which prices here do not see.
 
 Recomputed ops are in every kernel that needs them, and are no kernels themselves: their
 results are not stored.
@@ -260,7 +261,7 @@ def _move_epilogues(graph: KernelGraph, prices: Prices, eagerness: float) -> Non
 
 
 def _separate_kernels(graph: KernelGraph, prices: Prices) -> None:
-    """Separate what only has inputs in common, such as products, if that saves time."""
+    """Separate products that only have inputs in common, if that saves time."""
     least = prices.launched(graph.needs())
     for group in tuple(graph.kernels()):
         before = graph.state()
