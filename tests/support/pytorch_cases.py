@@ -14,9 +14,9 @@ from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from comet.interpreter import run
+from comet.pytorch.arithmetic import UnsupportedError
 from comet.pytorch.decompositions import decompositions
 from comet.pytorch.importer import imported, refusal
-from comet.pytorch.tracer import UnsupportedError
 
 Shape: TypeAlias = "tuple[int, ...]"
 Function: TypeAlias = Callable[..., "Tensor | tuple[Tensor, ...]"]

@@ -7,7 +7,8 @@ To read in this order:
   torch expects of its `memory`, and `exporting` (`comet.from_torch`);
 * `complex_numbers`, which a graph has as pairs of real ones from there on;
 * `importer`: from a graph of torch to a function; it runs the graph under the `tracer`,
-  which finds `rules` for ATen ops, after `decompositions` into simpler ones;
+  whose views come after its `arithmetic`, and which finds `rules` for ATen ops, after
+  `decompositions` into simpler ones;
 * the rules: `elementwise`, `division`, `reductions`, `views`, `tables`,
   `convolutions`, `pooling`, `attention`, of `torch_ops`, and `collectives`;
 * `emitter`, `ops`, `dims`: what rules emit, still without names of dimensions, and how

@@ -8,9 +8,10 @@ from xdsl.dialects.builtin import f32, i1, i32
 
 from comet.dialects.compound.elementary import ReduceKind
 from comet.dialects.compound.map import MapKind
+from comet.pytorch.arithmetic import UnsupportedError
 from comet.pytorch.emitter import View
 from comet.pytorch.rules import Result, rule
-from comet.pytorch.tracer import Tracer, UnsupportedError
+from comet.pytorch.tracer import Tracer
 
 HIDDEN = -(2.0**126)
 """

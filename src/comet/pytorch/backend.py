@@ -26,6 +26,7 @@ from xdsl.utils.exceptions import VerifyException
 from comet.api.loading import interpret_without_gpu, loaded
 from comet.api.program import printed
 from comet.pytorch import processes
+from comet.pytorch.arithmetic import UnsupportedError
 from comet.pytorch.collectives import WAIT, chains, group_of, is_collective
 from comet.pytorch.complex_numbers import VIEWS, with_real_numbers
 from comet.pytorch.decompositions import decompositions
@@ -40,7 +41,6 @@ from comet.pytorch.program_cache import emitted, ranks_of
 from comet.pytorch.region import Function, Region
 from comet.pytorch.rules import op_name
 from comet.pytorch.torch_ops import whole_attention
-from comet.pytorch.tracer import UnsupportedError
 from comet.runtime.one_rank import PlanFunction
 from comet.runtime.program import RankProgram
 from comet.tools.diagnostics import CometError

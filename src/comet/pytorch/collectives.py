@@ -19,12 +19,13 @@ from comet.dialects.collective import AllGatherOp, AllReduceOp, ReduceScatterOp
 from comet.dialects.compound.dims import with_extents
 from comet.dialects.compound.elementary import ReduceKind, ReduceOp
 from comet.dialects.compound.map import MapKind
+from comet.pytorch.arithmetic import UnsupportedError
 from comet.pytorch.dims import Axis, Dim, leaves, replaced
 from comet.pytorch.elementwise import negative
 from comet.pytorch.emitter import RANK, Emitter, Op, Tensor, View
 from comet.pytorch.groups import members, named
 from comet.pytorch.rules import Result, op_name, rule
-from comet.pytorch.tracer import Tracer, UnsupportedError
+from comet.pytorch.tracer import Tracer
 
 WAIT = "_c10d_functional.wait_tensor"
 """The op that waits for the result of a collective."""

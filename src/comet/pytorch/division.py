@@ -8,10 +8,11 @@ from typing import cast
 from xdsl.dialects.builtin import IntegerType, f32
 
 from comet.dialects.compound.map import MapKind
+from comet.pytorch.arithmetic import UnsupportedError
 from comet.pytorch.elementwise import floor, mapped, promoted, trunc
 from comet.pytorch.emitter import View
 from comet.pytorch.rules import Operand, Result, rule
-from comet.pytorch.tracer import Tracer, UnsupportedError
+from comet.pytorch.tracer import Tracer
 
 Rounding = Callable[[Tracer, Result, View], View]
 

@@ -10,9 +10,10 @@ from xdsl.dialects.builtin import IntegerType, f32, i1, i32
 
 from comet.dialects.compound.dims import Element
 from comet.dialects.compound.map import MapKind
+from comet.pytorch.arithmetic import UnsupportedError
 from comet.pytorch.emitter import View
 from comet.pytorch.rules import Operand, Result, rule
-from comet.pytorch.tracer import Tracer, UnsupportedError
+from comet.pytorch.tracer import Tracer
 
 
 def promoted(t: Tracer, out: Result, *operands: Operand) -> list[Operand]:

@@ -12,10 +12,10 @@ from torch.export.graph_signature import OutputKind
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from xdsl.dialects.builtin import ModuleOp
 
+from comet.pytorch.arithmetic import UnsupportedError
 from comet.pytorch.complex_numbers import with_real_numbers
 from comet.pytorch.decompositions import with_whole_attention
 from comet.pytorch.importer import Imported, imported
-from comet.pytorch.tracer import UnsupportedError
 from comet.tools.checks import verify_module
 from comet.tools.diagnostics import UsageError, errors_as_sentences
 

@@ -26,12 +26,13 @@ from comet.pytorch import (
     tables,
     views,
 )
+from comet.pytorch.arithmetic import UnsupportedError
 from comet.pytorch.collectives import group_of, join
 from comet.pytorch.dims import leaves
 from comet.pytorch.emitter import Tensor, View
 from comet.pytorch.functions import function_of
 from comet.pytorch.rules import RULES, Result, op_name
-from comet.pytorch.tracer import Tracer, UnsupportedError
+from comet.pytorch.tracer import Tracer
 
 TRANSLATED = (
     attention,

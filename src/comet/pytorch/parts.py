@@ -19,12 +19,13 @@ from comet.dialects.compound.dims import tensor, with_extents
 from comet.dialects.compound.gather import GatherOp
 from comet.dialects.compound.index import IndexOp
 from comet.dialects.compound.map import MapKind
+from comet.pytorch.arithmetic import UnsupportedError
 from comet.pytorch.collectives import MESH, AllGather, join
 from comet.pytorch.dims import Axis, Dim, leaves, replaced
 from comet.pytorch.emitter import RANK, Emitter, Op, Tensor, View
 from comet.pytorch.ops import Fill, Index
 from comet.pytorch.rules import Result, rule
-from comet.pytorch.tracer import Tracer, UnsupportedError
+from comet.pytorch.tracer import Tracer
 
 
 def part_of_rank(whole: torch.Tensor, axis: int, ranks: int) -> torch.Tensor:

@@ -18,11 +18,12 @@ from xdsl.dialects.builtin import IntegerType, i32, i64
 
 from comet.dialects.compound.elementary import ReduceKind
 from comet.dialects.compound.map import MapKind
+from comet.pytorch.arithmetic import UnsupportedError
 from comet.pytorch.convolutions import MOST_TAPS, cut
 from comet.pytorch.elementwise import wide
 from comet.pytorch.emitter import View
 from comet.pytorch.rules import Result, rule
-from comet.pytorch.tracer import Tracer, UnsupportedError
+from comet.pytorch.tracer import Tracer
 
 
 @dataclass(frozen=True)
@@ -236,10 +237,10 @@ def avg_pool2d_backward(
 ):
     pooling = _pooling(input, kernel_size, stride, padding, ceil_mode)
     divisor = Divisor(pooling, count_include_pad, divisor_override)
-    shares = divisor.of(t, t.cast(grad_output, wide(out.element)))
+    scaled = divisor.of(t, t.cast(grad_output, wide(out.element)))
     terms: list[View] = []
     for tap in pooling.taps:
-        term = pooling.later(t, shares, tap)
+        term = pooling.later(t, scaled, tap)
         for axis, (window, n) in enumerate(zip(pooling.windows, tap, strict=True)):
             if (part := window.part(n)) < window.stride:
                 inner = 2 * (len(pooling.windows) - 1 - axis)
@@ -291,10 +292,10 @@ def max_pool2d_with_indices_backward(
     indices: View,
 ):
     pooling = _pooling(input, kernel_size, stride, padding, ceil_mode, dilation)
-    shares, places = t.cast(grad_output, wide(out.element)), pooling.places(t)
+    gradients, places = t.cast(grad_output, wide(out.element)), pooling.places(t)
     terms: list[View] = []
     for tap in pooling.taps:
         here = t.map(MapKind.EQ, places, pooling.later(t, indices, tap))
-        share = pooling.later(t, shares, tap)
-        terms.append(t.map(MapKind.SELECT, here, share, 0))
+        gradient = pooling.later(t, gradients, tap)
+        terms.append(t.map(MapKind.SELECT, here, gradient, 0))
     return t.cast(pooling.of_input(t, terms), out.element)

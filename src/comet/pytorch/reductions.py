@@ -11,10 +11,11 @@ from xdsl.dialects.builtin import IntegerType, f32, i1, i32, i64
 from comet.dialects.compound.dims import Element
 from comet.dialects.compound.elementary import ReduceKind
 from comet.dialects.compound.map import MapKind
+from comet.pytorch.arithmetic import UnsupportedError
 from comet.pytorch.elementwise import absolute, added, negative, scaled, sign, wide
 from comet.pytorch.emitter import View
 from comet.pytorch.rules import Result, rule
-from comet.pytorch.tracer import Tracer, UnsupportedError
+from comet.pytorch.tracer import Tracer
 
 
 @rule("aten.sum", "prims.sum")

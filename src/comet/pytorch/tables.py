@@ -12,10 +12,11 @@ from xdsl.dialects.builtin import IntegerType, f32, i1, i32, i64
 from comet.dialects.compound.dims import Element
 from comet.dialects.compound.elementary import ReduceKind
 from comet.dialects.compound.map import MapKind
+from comet.pytorch.arithmetic import UnsupportedError
 from comet.pytorch.elementwise import alike
 from comet.pytorch.emitter import View
 from comet.pytorch.rules import Number, Result, rule
-from comet.pytorch.tracer import Tracer, UnsupportedError
+from comet.pytorch.tracer import Tracer
 
 
 @rule("aten.embedding")

@@ -8,10 +8,11 @@ from math import prod
 from xdsl.dialects.builtin import i32
 
 from comet.dialects.compound.map import MapKind
+from comet.pytorch.arithmetic import UnsupportedError
 from comet.pytorch.emitter import View
 from comet.pytorch.ops import Fill, Map
 from comet.pytorch.rules import Number, Result, rule
-from comet.pytorch.tracer import Tracer, UnsupportedError
+from comet.pytorch.tracer import Tracer
 
 
 @rule(

@@ -19,11 +19,9 @@ from semantics import (
 from triton_modules import compile_all, emitted, hardware, wrong
 from view_programs import reference
 from xdsl.dialects.builtin import StringAttr
-from xdsl.dialects.func import FuncOp
 from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.errors import op_of
 from comet.interpreter import run
 
 ALONG_AXES, AROUND = dict(programs()), dict(around())
@@ -107,21 +105,11 @@ def test_ranks_exchange_sums_of_their_rows(tmp_path: Path):
     assert outcomes(sources, tmp_path, seeds=1) == dict.fromkeys(sources, "right")
 
 
-def test_ranks_have_no_shards_of_what_ids_name():
-    """The error is about the function that would need them."""
-    value = tensor({"V": 9}, "f32")
-    other = f"""
-    func.func @other(%x: {value}) -> {value} {{
-      %y = compound.map exp %x : {value} -> {value}
-      func.return %y : {value}
-    }}"""
-    text = other + AROUND["read_by_a_product"]
-    message = r"split V need collective\.scatter"
-    with pytest.raises(PassFailedException, match=message) as found:
-        emitted(text, f"{RANKS}{{ranks=2 dim=V to=dataflow}}")
-    function = op_of(found.value)
-    assert isinstance(function, FuncOp)
-    assert function.sym_name.data == "main"
+def test_ranks_load_their_shard_of_what_ids_name(tmp_path: Path):
+    """All have the whole table of sums, of which each reads its rows."""
+    source = emitted(AROUND["read_by_a_product"], f"{RANKS}{{ranks=2 dim=V}}")
+    assert "first_v_shard = rank * V_shard" in source
+    assert outcomes({"table": source}, tmp_path, seeds=1) == {"table": "right"}
 
 
 def test_a_constant_is_not_scattered():
