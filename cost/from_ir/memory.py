@@ -12,6 +12,7 @@ from comet.dialects.collective import CollectiveOp
 from comet.dialects.compound import (
     ConcatOp,
     GatherOp,
+    IndexOp,
     RenameOp,
     SliceOp,
 )
@@ -35,8 +36,12 @@ def row_extent(value: SSAValue) -> int:
     if isinstance(tensor.owner, SliceOp | ConcatOp):
         return _aligned(tensor.owner)
     if isinstance(gather := tensor.owner, GatherOp):
-        in_row = names_of(gather.table)[-1] != gather.along
-        return row_extent(gather.table) if in_row else 1
+        row = row_extent(gather.table)
+        if names_of(gather.table)[-1] != gather.along:
+            return row
+        # Positions are in order: a rank's shard of what all have begins at its number.
+        in_order = isinstance(gather.ids.owner, IndexOp)
+        return gcd(row, *extents_of(gather.ids).values()) if in_order else 1
     shapes = [tensor.type]
     if isinstance(owner := tensor.owner, CollectiveOp):
         shapes.append(owner.input.type)

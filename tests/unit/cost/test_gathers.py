@@ -83,6 +83,19 @@ def test_neighbours_are_loaded_together_only_inside_of_rows(along: str, width: i
     assert [vector_width(tile, 16) for tile in found.node.tiles] == [width]
 
 
+@pytest.mark.parametrize(("positions", "width"), [(32, 16), (6, 8)])
+def test_positions_in_order_are_loaded_together(positions: int, width: int):
+    """A rank's shard of what all have begins at a multiple of its extent."""
+    row, chosen = tensor({"T": positions}, "i32"), {**TABLE, "T": positions}
+    del chosen["D"]
+    lines = f"""
+      %p = compound.index : {row}
+      %r = compound.gather %x, %p along "D" :
+        {tensor(TABLE)}, {row} -> {tensor(chosen)}"""
+    found = priced(lines, chosen)
+    assert [vector_width(tile, 16) for tile in found.node.tiles] == [width]
+
+
 @pytest.mark.parametrize(
     ("view", "result", "choosing"),
     [
