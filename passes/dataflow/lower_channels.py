@@ -144,11 +144,19 @@ def tiles_per_block(producer: PushOp | StageOp, channel: ChannelOp) -> int:
 def programs_per_block(
     producer: PushOp | StageOp, ranks: int, blocks: ArrayAttr[LoopAttr]
 ) -> int:
-    """Return how many programs of a grid store a tile of each block of a message."""
+    """
+    Return how many programs of a grid store a tile of each block of a message.
+
+    Along a dimension that ranks split into unequal shards, some programs have no block.
+    """
     node, split = node_of(producer), producer.channel_type.split
     assert node is not None
-    messages = ranks if split in [loop.dim for loop in node.loops] else 1
-    return node.trip_count // (messages * prod(loop.factor for loop in blocks))
+    parts = {loop.dim: loop.factor for loop in blocks}
+    if split in node.factors:
+        assert split is not None
+        parts[split] = ranks * parts.get(split, 1)
+    counts = (count // parts.get(dim, 1) for dim, count in node.factors.items())
+    return prod(counts)
 
 
 def _name(channel: ChannelOp) -> str:
