@@ -115,11 +115,14 @@ def lower_scatters(func: FuncOp) -> None:
     Write the scatters of a function as gathers: a rank loads its shard of the value.
 
     Every rank has the whole value, as a value of one root only is what a collective
-    returns that GPUs do not carry out.
+    returns that GPUs do not carry out. A scatter of a dimension of which ranks have
+    shards already stays, and so does the error of `fuse`.
     """
-    for op in list(compute_block(func).ops):
-        if isinstance(op, ScatterOp):
-            Rewriter.replace_op(op, (), [_shard(op)])
+    region = spmd_region(func)
+    states = {} if region is None else region_states(region)
+    ops = (op for op in compute_block(func).ops if isinstance(op, ScatterOp))
+    for op in [op for op in ops if not states[op.input].splits(op.dim.data)]:
+        Rewriter.replace_op(op, (), [_shard(op)])
 
 
 def _shard(op: ScatterOp) -> SSAValue:

@@ -8,6 +8,7 @@ from programs import mesh_text
 from rank_runs import outcomes
 from semantics import assert_same_meaning, parse_module, run_passes
 from triton_modules import emitted
+from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.collective import ScatterOp
 
@@ -74,3 +75,16 @@ def test_kernels_load_the_shard_of_their_rank(tmp_path: Path) -> None:
     }
     assert "first_d0_shard = rank * D0_shard" in sources["rows"]
     assert outcomes(sources, tmp_path) == dict.fromkeys(sources, "right")
+
+
+def test_shards_are_not_scattered_once_more() -> None:
+    """Programs of a group would split the shard that a rank has of Q."""
+    text = """
+    func.func @main(%x: tensor<16x31xf16, #compound.dims<M, N>>)
+        -> tensor<2x8x31xf16, #compound.dims<P, Q, N>> {
+      %y = compound.rename %x split "M" : tensor<16x31xf16, #compound.dims<M, N>>
+        -> tensor<2x8x31xf16, #compound.dims<P, Q, N>>
+      func.return %y : tensor<2x8x31xf16, #compound.dims<P, Q, N>>
+    }"""
+    with pytest.raises(PassFailedException, match="do not carry out; choose shardings"):
+        emitted(text, f"{H200X8},triton-distributed{{ranks=4 ctas=2 dim=Q}}")
