@@ -114,15 +114,22 @@ def lower_scatters(func: FuncOp) -> None:
     """
     Write the scatters of a function as gathers: a rank loads its shard of the value.
 
-    Every rank has the whole value, as a value of one root only is what a collective
-    returns that GPUs do not carry out. A scatter of a dimension of which ranks have
-    shards already stays, and so does the error of `fuse`.
+    Other scatters stay, and so does the error of `fuse`: of a value that one root has,
+    or of which ranks have shards along the dimension already.
     """
     region = spmd_region(func)
     states = {} if region is None else region_states(region)
     ops = (op for op in compute_block(func).ops if isinstance(op, ScatterOp))
-    for op in [op for op in ops if not states[op.input].splits(op.dim.data)]:
+    for op in [op for op in ops if _all_have(op, states)]:
         Rewriter.replace_op(op, (), [_shard(op)])
+
+
+def _all_have(op: ScatterOp, states: States) -> bool:
+    """Return whether every rank has all positions that a scatter splits."""
+    if (state := states.get(op.input)) is None:
+        return False
+    roots = {axis for axes in state.rooted for axis in axes}
+    return roots.isdisjoint(op.axis_names) and not state.splits(op.dim.data)
 
 
 def _shard(op: ScatterOp) -> SSAValue:

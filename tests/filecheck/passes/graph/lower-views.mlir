@@ -238,3 +238,30 @@ func.func @scaled_by_one(%x: !X) -> tensor<4x2x2xf32, #compound.dims<M, P, Q>> {
 // CHECK-NEXT:   %n = compound.rename %s
 // CHECK-NEXT:   %n_1 = compound.map copy %n
 // CHECK-NEXT:   %r = compound.rename %n_1 split "P"
+
+// A value that only the root has is sent; the pass leaves what is in no region, too.
+
+func.func @of_the_root(%x: !X) -> !X {
+  %y = collective.spmd on @ranks ins(%x : !X) sharded [{N = ["rank"]}] outs(!X) sharded [{M = ["rank"]}] {
+  ^bb0(%a: tensor<4x3xf32, #compound.dims<M, N>>):
+    %b = collective.gather "N" %a root 0 on @ranks ["rank"] : tensor<4x3xf32, #compound.dims<M, N>> -> !X
+    %c = collective.scatter "M" %b root 0 on @ranks ["rank"] : !X -> tensor<2x6xf32, #compound.dims<M, N>>
+    %d = compound.map exp %c : tensor<2x6xf32, #compound.dims<M, N>> -> tensor<2x6xf32, #compound.dims<M, N>>
+    collective.yield %d : tensor<2x6xf32, #compound.dims<M, N>>
+  }
+  func.return %y : !X
+}
+
+func.func @in_no_region(%x: !X) -> tensor<2x6xf32, #compound.dims<M, N>> {
+  %c = collective.scatter "M" %x root 0 on @ranks ["rank"] : !X -> tensor<2x6xf32, #compound.dims<M, N>>
+  %d = compound.map exp %c : tensor<2x6xf32, #compound.dims<M, N>> -> tensor<2x6xf32, #compound.dims<M, N>>
+  func.return %d : tensor<2x6xf32, #compound.dims<M, N>>
+}
+
+// CHECK-LABEL: func.func @of_the_root
+// CHECK:        %b = collective.gather "N" %a root 0
+// CHECK-NEXT:   %c = collective.scatter "M" %b root 0
+// CHECK-NEXT:   %d = compound.map exp %c
+// CHECK-LABEL: func.func @in_no_region
+// CHECK-NEXT:   %c = collective.scatter "M" %x root 0
+// CHECK-NEXT:   %d = compound.map exp %c
