@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -46,7 +46,6 @@ from comet.dialects.dataflow.signals import (
     uses_of,
 )
 from comet.dialects.errors import OpError
-from comet.dialects.schedule.attributes import LoopAttr
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.dataflow.kernels import inside, rebuild_kernel
 from comet.passes.function_pass import FunctionPass
@@ -125,7 +124,8 @@ def tiles_per_block(producer: PushOp | StageOp, channel: ChannelOp) -> int:
 
     Each program computes one tile. Tiles for different ranks belong to different
     messages, those of the programs of a group to one block. The root of a group stores
-    the tile that all its programs have.
+    the tile that all its programs have. Along a dimension that ranks split into unequal
+    shards, some programs have no block.
     """
     node = node_of(producer)
     if node is None or node.mesh_name is not None:
@@ -138,23 +138,11 @@ def tiles_per_block(producer: PushOp | StageOp, channel: ChannelOp) -> int:
         return channel.ranks
     if isinstance(producer, PushOp) and producer.root is not None:
         return 1
-    return programs_per_block(producer, channel.ranks, channel.blocks)
-
-
-def programs_per_block(
-    producer: PushOp | StageOp, ranks: int, blocks: ArrayAttr[LoopAttr]
-) -> int:
-    """
-    Return how many programs of a grid store a tile of each block of a message.
-
-    Along a dimension that ranks split into unequal shards, some programs have no block.
-    """
-    node, split = node_of(producer), producer.channel_type.split
-    assert node is not None
+    blocks, split = channel.blocks, producer.channel_type.split
     parts = {loop.dim: loop.factor for loop in blocks}
     if split in node.factors:
         assert split is not None
-        parts[split] = ranks * parts.get(split, 1)
+        parts[split] = channel.ranks * parts.get(split, 1)
     counts = (count // parts.get(dim, 1) for dim, count in node.factors.items())
     return prod(counts)
 

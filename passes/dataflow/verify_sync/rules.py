@@ -29,12 +29,12 @@ from comet.dialects.dataflow.rank_loops import destination_dims, loops_over, til
 from comet.dialects.dataflow.signals import can_cover, covers, in_node, node_of
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import outside
-from comet.passes.dataflow.lower_channels import programs_per_block
 from comet.passes.dataflow.verify_sync.groups import (
     group_acts_together,
     root_acts_for_all,
     tiles_have_places,
 )
+from comet.passes.dataflow.verify_sync.signals import signals_of_blocks
 from comet.passes.dataflow.verify_sync.wiring import (
     Consumer,
     Producer,
@@ -311,11 +311,12 @@ def writers_are_counted(wiring: Wiring) -> str | None:
     for flags in wiring.flags:
         writers = flags.writers.value.data
         for producer in wiring.producers:
-            tiles = _tiles_per_block(wiring, producer, flags)
-            if writers != tiles:
+            signals = signals_of_blocks(wiring, producer, flags)
+            if signals != frozenset({writers}):
+                made = " or ".join(str(count) for count in sorted(signals))
                 return (
                     f"the flags of {wiring.name} count {writers} writers, but "
-                    f"{kernel_of(producer)} makes {tiles} tiles of each block; count "
+                    f"{kernel_of(producer)} makes {made} tiles of each block; count "
                     "these"
                 )
         if wiring.of_input and writers > 1:
@@ -332,16 +333,6 @@ def writers_are_counted(wiring: Wiring) -> str | None:
                     f"a block of {wiring.name} and {end}; wait for all"
                 )
     return None
-
-
-def _tiles_per_block(wiring: Wiring, producer: Producer, flags: FlagsOp) -> int:
-    """Return how many signals the programs of a launch give to each flag."""
-    if wiring.receive_buffer.in_one_memory:
-        return wiring.receive_buffer.ranks
-    if wiring.in_group:
-        return 1
-    blocks = flags.type.blocks
-    return programs_per_block(producer, wiring.receive_buffer.ranks, blocks)
 
 
 def sources_are_shards(wiring: Wiring) -> str | None:
