@@ -201,7 +201,7 @@ class TritonDistributedPass(TritonOptions):
         """Yield the passes to elementary ops with the shardings of ranks, programs."""
         if self.ranks > 1 and self.group > 1:
             check_groups(module)
-        if self.ranks != 1 or is_sharded:
+        if self.instances > 1 or is_sharded:
             yield SelectRanksPass(self.ranks)
         yield from self._to_elementary(module)
         check_dims(self.name, module, () if self.dim is None else self.dims)

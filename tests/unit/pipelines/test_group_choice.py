@@ -26,6 +26,14 @@ def test_long_rows_are_shared_and_short_ones_are_not():
     assert "coresident" not in chosen(16384, 256)
 
 
+def test_groups_are_of_one_rank_on_a_machine_with_more():
+    text = TEXTS["softmax"].format(M=64, N=256, K=32)
+    passes = f"{H200X8},triton-distributed{{ctas=2 to=dataflow}}"
+    made = str(run_passes(parse_module(text), passes))
+    assert "collective.mesh @h200x8 {rank = 1, cta = 2}" in made
+    assert "dataflow.push root" not in made
+
+
 @one_of(2)
 @pytest.mark.parametrize(("terms", "stages"), [(4, 2), (2, 1)])
 def test_one_stage_is_left_where_two_do_not_fit(terms: int, stages: int):
