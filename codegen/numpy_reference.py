@@ -38,6 +38,7 @@ MAP_TEXT: Mapping[MapKind, str] = {
     MapKind.GT: "1.0 * ({} > {})",
     MapKind.EQ: "1.0 * ({} == {})",
     MapKind.SELECT: "np.where({}, {}, {})",
+    MapKind.RANDOM: "philox(np.asarray({}), np.asarray({}))",
 }
 """
 Operands are variables or literals, possibly indexed: no parentheses are needed.
@@ -50,7 +51,7 @@ REDUCE_TEXT: Mapping[ReduceKind, str] = {
     ReduceKind.MAX: "max",
 }
 
-IMPORTED = ("float", "main", "math", "np", "tl", "torch", "triton")
+IMPORTED = ("float", "main", "math", "np", "philox", "tl", "torch", "triton")
 
 
 class ReferencePrinter:

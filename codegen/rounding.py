@@ -4,11 +4,11 @@ The expected rounding error of a program's results.
 To first order relative errors add up in products and quotients (Higham, "Accuracy and
 Stability of Numerical Algorithms", 2nd edition, SIAM 2002, lemma 3.1), a root halves
 them, and other functions keep the largest: their arguments are about 1, as inputs are
-drawn. Comparisons are taken as exact. Each operation adds a rounding to its element
-type, at most eps (one unit in the last place; Triton's interpreter truncates bf16). A
-sum of n terms adds about sqrt(n) eps, the probabilistic bound of Higham and Mary, "A
-new approach to probabilistic rounding error analysis", SIAM J. Sci. Comput. 41(5),
-2019.
+drawn. Comparisons and random numbers are taken as exact. Each operation adds a rounding
+to its element type, at most eps (one unit in the last place; Triton's interpreter
+truncates bf16). A sum of n terms adds about sqrt(n) eps, the probabilistic bound of
+Higham and Mary, "A new approach to probabilistic rounding error analysis", SIAM J. Sci.
+Comput. 41(5), 2019.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ EXACT = (
 """Operations that do not round."""
 CHOICES = (MapKind.MAX, MapKind.MIN, MapKind.NEG, MapKind.COPY, MapKind.SELECT)
 """Functions that return an operand, except for its sign."""
+TAKEN_AS_EXACT = (*COMPARISONS, MapKind.RANDOM)
+"""Functions whose operands are taken as exact, and that do not round."""
 PRODUCTS = (MapKind.MULT, MapKind.DIV)
 ROOTS = (MapKind.SQRT, MapKind.RSQRT)
 
@@ -106,7 +108,7 @@ def _errors(
 def _passed_on(op: Operation, errors: Sequence[float]) -> float:
     """Return the error that follows from the errors of the operands."""
     kind = op.kind.data if isinstance(op, compound.MapOp) else None
-    if kind in COMPARISONS:
+    if kind in TAKEN_AS_EXACT:
         return 0.0
     if isinstance(op, compound.ContractOp) or kind in PRODUCTS:
         return sum(errors)
@@ -125,7 +127,7 @@ def _local_error(op: Operation) -> float:
             return math.sqrt(_extent(op.ids, names_of(op.ids))) * unit
         case compound.CastOp():
             return unit if unit > eps(element_type_of(op.input)) else 0.0
-        case compound.MapOp() if op.kind.data in (*CHOICES, *COMPARISONS):
+        case compound.MapOp() if op.kind.data in (*CHOICES, *TAKEN_AS_EXACT):
             return 0.0
         case compound.ReduceOp():
             return 0.0

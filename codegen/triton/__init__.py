@@ -28,7 +28,7 @@ from comet.dialects.reference import is_reference, reference_name
 IMPORTED = {
     *("PROGRAM", "Program", "Rank", "RankProgram", "Tensor", "comet_run"),
     *("allow_descriptors", "dot_operand", "expect_tensor", "expect_triton"),
-    *("math", "np", "sys", "tl", "torch", "triton"),
+    *("math", "np", "philox", "sys", "tl", "torch", "triton"),
     *("PlanFunction", *REMOTE.values()),
 }
 """Names of the emitted module that are not its functions."""
@@ -132,6 +132,7 @@ def _header(lowered: _Lowered) -> list[str]:
     name, plan = lowered.plan.sym_name.data, rank_plan(lowered.plan)
     reference = ReferencePrinter(lowered.reference).lines()
     needs_math = any("math." in line for line in reference)
+    needs_philox = any("philox(" in line for line in reference)
     return [
         '"""',
         f"Triton kernels of @{name}, emitted by comet.",
@@ -148,6 +149,7 @@ def _header(lowered: _Lowered) -> list[str]:
         "import triton",
         "import triton.language as tl",
         "",
+        *(["from comet.philox import philox"] if needs_philox else []),
         *_runtime_imports(lowered, plan),
         *(["", f'expect_triton("{CLUSTERS_FROM}")'] if _has_clusters(lowered) else []),
     ]

@@ -215,6 +215,11 @@ def _where(op: tl_math.WhereOp, read: Read) -> Expr:
     return call("tl.where", *(read(value).text for value in operands))
 
 
+@prints(tl_math.RandOp)
+def _rand(op: tl_math.RandOp, read: Read) -> Expr:
+    return call("tl.rand", read(op.seed).text, read(op.offset).text)
+
+
 @prints(tl_math.CastOp)
 def _cast(op: tl_math.CastOp, read: Read) -> Expr:
     type_ = f"tl.{type_name(op.result.type)}"

@@ -18,6 +18,9 @@ from xdsl.dialects.builtin import (
     Float16Type,
     Float32Type,
     IntegerType,
+    f32,
+    i32,
+    i64,
 )
 from xdsl.dialects.func import ReturnOp
 from xdsl.dialects.utils import EnumAttribute
@@ -60,6 +63,7 @@ from comet.dialects.compound.elementary import (
 )
 from comet.dialects.compound.index import IndexOp
 from comet.dialects.compound.views import View
+from comet.philox import random_number
 
 
 class MapKind(StrEnum):
@@ -89,6 +93,8 @@ class MapKind(StrEnum):
     EQ = auto()
     SELECT = auto()
     """The second operand where the first (i1) is true, the third elsewhere."""
+    RANDOM = auto()
+    """A number of [0, 1) that a seed and a position give, by Philox 4x32-10."""
 
 
 COMPARISONS = (MapKind.GE, MapKind.GT, MapKind.EQ)
@@ -96,7 +102,7 @@ COMPARISONS = (MapKind.GE, MapKind.GT, MapKind.EQ)
 ON_INTEGERS = (MapKind.ADD, MapKind.SUB, MapKind.MULT, MapKind.MAX, MapKind.MIN)
 """Functions that also take i32 and i64: positions, counts and ids."""
 _ON_ALL_TYPES = (*COMPARISONS, MapKind.SELECT, MapKind.COPY)
-_BINARY = (*ON_INTEGERS, MapKind.DIV, *COMPARISONS)
+_BINARY = (*ON_INTEGERS, MapKind.DIV, *COMPARISONS, MapKind.RANDOM)
 MAP_ARITY = {kind: 2 if kind in _BINARY else 1 for kind in MapKind} | {
     MapKind.SELECT: 3
 }
@@ -105,9 +111,10 @@ MAP_ARITY = {kind: 2 if kind in _BINARY else 1 for kind in MapKind} | {
 
 def is_defined_on(kind: MapKind, element: Element) -> bool:
     """Return whether a function takes operands, but for conditions, of this type."""
-    if not isinstance(element, IntegerType) or kind in _ON_ALL_TYPES:
-        return True
-    return kind in ON_INTEGERS and element.bitwidth >= 32
+    if not isinstance(element, IntegerType):
+        return kind is not MapKind.RANDOM
+    wide = element.bitwidth >= 32 and kind in (*ON_INTEGERS, MapKind.RANDOM)
+    return wide or kind in _ON_ALL_TYPES
 
 
 def _rsqrt(number: float) -> float:
@@ -140,6 +147,7 @@ ON_NUMBERS: Mapping[MapKind, Callable[..., float]] = {
     MapKind.GT: float.__gt__,
     MapKind.EQ: float.__eq__,
     MapKind.SELECT: _select,
+    MapKind.RANDOM: random_number,
 }
 """
 The functions on numbers; they raise ArithmeticError or ValueError as `math` does.
@@ -163,6 +171,11 @@ class MapOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     the result's type: the result is the first one where the condition is true, and
     the second one elsewhere, whatever the first one holds there.
 
+    `random` has a seed, of i64 or i32, and a position, of i32; the result is a number
+    of [0, 1), of f32. It depends on these two alone, however tensors are tiled, sharded
+    or computed again. Of a position in a tensor it is that of `compound.index`, or a
+    sum of several times their strides, which may wrap around.
+
     ```mlir
     %s = compound.map sub %c, %m : tensor<4x2xf32, #compound.dims<M, N>>,
         tensor<4xf32, #compound.dims<M>> -> tensor<4x2xf32, #compound.dims<M, N>>
@@ -171,6 +184,8 @@ class MapOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     %t = compound.map select %v, %s, %l : tensor<4x2xi1, #compound.dims<M, N>>,
         tensor<4x2xf32, #compound.dims<M, N>>, tensor<f32, #compound.dims<>>
         -> tensor<4x2xf32, #compound.dims<M, N>>
+    %u = compound.map random %seed, %n : tensor<i64, #compound.dims<>>,
+        tensor<2xi32, #compound.dims<N>> -> tensor<2xf32, #compound.dims<N>>
     ```
     """
 
@@ -213,6 +228,9 @@ class MapOp(IRDLOperation, HasCanonicalizationPatternsInterface):
     def _verify_element_types(self) -> None:
         """Check that all values but the condition have one element type."""
         kind, values = self.kind.data, [*self.inputs, self.result]
+        if kind is MapKind.RANDOM:
+            self._verify_random(*values)
+            return
         if kind is MapKind.SELECT:
             self._verify_condition("first operand", values.pop(0))
         elif kind in COMPARISONS:
@@ -220,6 +238,20 @@ class MapOp(IRDLOperation, HasCanonicalizationPatternsInterface):
         check_one_type(self, values)
         if not is_defined_on(kind, element_type_of(values[0])):
             check_element_types(self, *values)
+
+    def _verify_random(
+        self, seed: SSAValue, position: SSAValue, number: SSAValue
+    ) -> None:
+        for what, value, legal in (
+            ("seeds", seed, (i64, i32)),
+            ("positions", position, (i32,)),
+            ("results", number, (f32,)),
+        ):
+            if element_type_of(value) not in legal:
+                raise VerifyException(
+                    f"'{self.name}' op random has {what} of "
+                    f"{' or '.join(map(str, legal))}, got {value.type}"
+                )
 
     def _verify_condition(self, which: str, value: SSAValue) -> None:
         if not is_boolean(value):

@@ -4,7 +4,9 @@ from xdsl.dialects.builtin import (
     I64,
     AnyFloat,
     IntegerAttr,
+    f32,
     i1,
+    i32,
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -195,6 +197,40 @@ class WhereOp(InferredTypeOp):
         expect_type(
             self, "element of the other case", element_of(self.otherwise.type), element
         )
+        super().verify_()
+
+
+@irdl_op_definition
+class RandOp(InferredTypeOp):
+    """
+    Numbers of [0, 1), in f32, by Philox 4x32-10; seed and offset broadcast.
+
+    Triton counts in 64 bits for offsets of i64, before version 3.9 by another Philox.
+
+    ```mlir
+    %u = tl.rand %seed, %offs : (i64, tensor<64xi32>) -> tensor<64xf32>
+    ```
+    """
+
+    name = "tl.rand"
+    seed = operand_def()
+    offset = operand_def()
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$seed `,` $offset attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(self, seed: SSAValue | Operation, offset: SSAValue | Operation):
+        super().__init__([seed, offset])
+
+    def infer_type(self) -> Attribute:
+        return self.broadcast(f32, *self.operands)
+
+    def verify_(self) -> None:
+        seed = element_of(self.seed.type)
+        if seed not in (i32, i64):
+            expect_type(self, "element of the seed", seed, i64)
+        expect_type(self, "element of the offset", element_of(self.offset.type), i32)
         super().verify_()
 
 

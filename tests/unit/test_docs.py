@@ -56,7 +56,7 @@ def test_examples_verify(example: str):
 
 
 def test_every_level_has_an_example():
-    assert len(EXAMPLES) == 14
+    assert len(EXAMPLES) == 15
 
 
 def test_the_table_names_every_pass():

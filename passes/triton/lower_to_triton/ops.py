@@ -100,8 +100,8 @@ COMPARE_MAPS: Mapping[MapKind, CompareKind] = {
     MapKind.GT: CompareKind.GT,
     MapKind.EQ: CompareKind.EQ,
 }
-COMPOSED_MAPS = frozenset({MapKind.COPY, MapKind.TANH, MapKind.SELECT})
-"""Kinds that `triton.language` lacks, or has by another name."""
+OTHER_MAPS = frozenset({MapKind.COPY, MapKind.TANH, MapKind.SELECT, MapKind.RANDOM})
+"""Kinds that `triton.language` lacks, or has with other operands."""
 
 REDUCTIONS: Mapping[ReduceKind, BlockReduceKind] = {
     ReduceKind.ADD: BlockReduceKind.SUM,
@@ -343,6 +343,9 @@ def _mapped(kind: MapKind, operands: Sequence[SSAValue], scope: Scope) -> SSAVal
         return compared(scope, COMPARE_MAPS[kind], lhs, rhs)
     if kind is MapKind.SELECT:
         return scope.insert(tl.WhereOp(*operands))
+    if kind is MapKind.RANDOM:
+        seed, position = operands
+        return scope.insert(tl.RandOp(seed, *with_a_block(scope, [position])))
     return operands[0] if kind is MapKind.COPY else _tanh(scope, operands[0])
 
 

@@ -53,6 +53,7 @@ from comet.interpreter.tensor import (
     selected,
     with_padding,
 )
+from comet.philox import philox
 
 
 def _rsqrt(value: Array) -> Array:
@@ -89,6 +90,7 @@ MAP: dict[MapKind, Callable[..., Array]] = {
     MapKind.GT: np.greater,
     MapKind.EQ: np.equal,
     MapKind.SELECT: _select,
+    MapKind.RANDOM: philox,
 }
 """The functions on arrays; comparisons return booleans."""
 

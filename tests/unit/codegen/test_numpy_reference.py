@@ -32,6 +32,8 @@ TYPES = """
 !LONG = tensor<4xf64, #compound.dims<M>>
 !B = tensor<3x5xi1, #compound.dims<M, N>>
 !L = tensor<3xi32, #compound.dims<M>>
+!B32 = tensor<3x5xf32, #compound.dims<M, N>>
+!L32 = tensor<3xf32, #compound.dims<M>>
 !one = tensor<f64, #compound.dims<>>
 !X1 = tensor<1x1xf64, #compound.dims<M, N>>
 !X2 = tensor<1xf64, #compound.dims<M>>
@@ -108,6 +110,14 @@ FUNCTIONS = {
         %twos = compound.map add %ones, %ones : !MN, !MN -> !MN
         func.return %e, %twos : !MN, !MN
       }""",
+    "random numbers": """
+      func.func @f(%l: !L) -> (!B32, !L32) {
+        %n = compound.index : tensor<5xi32, #compound.dims<N>>
+        %seed = compound.fill -7.0 : tensor<i64, #compound.dims<>>
+        %a = compound.map random %l, %n : !L, tensor<5xi32, #compound.dims<N>> -> !B32
+        %b = compound.map random %seed, %l : tensor<i64, #compound.dims<>>, !L -> !L32
+        func.return %a, %b : !B32, !L32
+      }""",
     "reduction": """
       func.func @f(%x: !MN) -> (!M, !one, !MP) {
         %a = compound.reduce max %x : !MN -> !M
@@ -175,7 +185,8 @@ def executed(function: func.FuncOp) -> Callable[..., Array | tuple[Array, ...]]:
     """Print the function as Python, and return what Python makes of it."""
     namespace: dict[str, object] = {}
     source = "\n".join(ReferencePrinter(function).lines())
-    exec(f"import math\nimport numpy as np\n{source}", namespace)
+    imports = "import math\nimport numpy as np\nfrom comet.philox import philox"
+    exec(f"{imports}\n{source}", namespace)
     return cast("Callable[..., Array | tuple[Array, ...]]", namespace["f"])
 
 

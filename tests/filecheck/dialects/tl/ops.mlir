@@ -60,6 +60,9 @@ tl.kernel @gemm(%a: !tl.ptr<f16>, %b: !tl.ptr<f16>, %c: !tl.ptr<f32>, %K: !tl.co
   %ninf = tl.constant 0xff800000 : f32
   // CHECK:         %kept = tl.where %mask, %rowmax, %ninf : (tensor<16xi1>, tensor<16xf32>, f32) -> tensor<16xf32>
   %kept = tl.where %mask, %rowmax, %ninf : (tensor<16xi1>, tensor<16xf32>, f32) -> tensor<16xf32>
+  %seed = tl.constant 7 : i64
+  // CHECK:         %u = tl.rand %seed, %offs : (i64, tensor<16xi32>) -> tensor<16xf32>
+  %u = tl.rand %seed, %offs : (i64, tensor<16xi32>) -> tensor<16xf32>
   %column = tl.expand_dims %kept [1] : tensor<16xf32> -> tensor<16x1xf32>
   // CHECK:    %wide = tl.broadcast_to %column to %BLOCK, %BLOCK : tensor<16x1xf32>, !tl.constexpr<16>, !tl.constexpr<16> -> tensor<16x16xf32>
   %wide = tl.broadcast_to %column to %BLOCK, %BLOCK : tensor<16x1xf32>, !tl.constexpr<16>, !tl.constexpr<16> -> tensor<16x16xf32>

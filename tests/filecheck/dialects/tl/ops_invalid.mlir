@@ -106,6 +106,24 @@ tl.kernel @k(%B: !tl.constexpr<16>) {
 
 // -----
 
+%x, %n = "test.op"() : () -> (f32, tensor<16xi32>)
+%u = tl.rand %x, %n : (f32, tensor<16xi32>) -> tensor<16xf32>
+// CHECK: 'tl.rand' op element of the seed is f32, expected i64
+
+// -----
+
+%s, %n = "test.op"() : () -> (i64, tensor<16xi64>)
+%u = tl.rand %s, %n : (i64, tensor<16xi64>) -> tensor<16xf32>
+// CHECK: 'tl.rand' op element of the offset is i64, expected i32
+
+// -----
+
+%s, %n = "test.op"() : () -> (i64, tensor<16xi32>)
+%u = tl.rand %s, %n : (i64, tensor<16xi32>) -> tensor<16xf16>
+// CHECK: 'tl.rand' op result is tensor<16xf16>, expected tensor<16xf32>
+
+// -----
+
 %x, %m, %o = "test.op"() : () -> (tensor<16xf32>, tensor<16xi1>, f16)
 %z = tl.where %m, %x, %o : (tensor<16xi1>, tensor<16xf32>, f16) -> tensor<16xf32>
 // CHECK: 'tl.where' op element of the other case is f16, expected f32
