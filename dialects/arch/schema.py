@@ -20,7 +20,7 @@ ELEMENT_TYPES = ("f64", "f32", "f16", "bf16", "f8", "i8")
 
 FUNCTIONS = (
     *("exp", "exp2", "log", "sqrt", "rsqrt", "tanh", "erf", "sin", "cos", "div"),
-    "reduce",
+    *("random", "reduce"),
 )
 """The vector operations that may cost more than an addition."""
 
@@ -333,7 +333,9 @@ GPU_DEFAULTS: Fields = {
     "copy_bytes": 4,  # cp.async takes 4, 8 or 16 bytes: docs.rs/crate/ptx-90-parser
     "free_load_bytes": 8,  # assumed, from what Triton compiles for sm_90
     # exp: of an H200; sin and cos: the instructions of arguments below 10^5 in PTX of
-    # Triton 3.9 for sm_90; others assumed; a reduction also shuffles
+    # Triton 3.9 for sm_90; random: the instructions of tl.rand in SASS of the same, 20
+    # logical ones, 30 products of integers and 6 others; others assumed; a reduction
+    # also shuffles
     "function_costs": {
         "exp": 8,
         "exp2": 4,
@@ -345,6 +347,7 @@ GPU_DEFAULTS: Fields = {
         "sin": 32,
         "cos": 32,
         "div": 8,
+        "random": 56,
         "reduce": 2,
     },
     "thread_registers": 28,  # fitted to kernels compiled for sm_90
