@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from comet.digraph import reachable
+
 
 def terminator_of(block: Block) -> Operation:
     """Return the last op of a block that is complete."""
@@ -52,6 +54,14 @@ def values_in(block: Block) -> Iterator[SSAValue]:
         yield from inner.args
     for op in block.walk():
         yield from op.results
+
+
+def backward_slice(value: SSAValue) -> Iterator[SSAValue]:
+    """Yield `value`, and the values that it is computed from, each once."""
+    return reachable(
+        (value,),
+        lambda each: each.owner.operands if isinstance(each.owner, Operation) else (),
+    )
 
 
 def captured_by(inside: Operation | Block) -> Iterator[SSAValue]:

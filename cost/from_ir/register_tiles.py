@@ -12,6 +12,7 @@ from functools import cache
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from comet.dialects.blocks import backward_slice
 from comet.dialects.compound import (
     CastOp,
     ContractOp,
@@ -116,16 +117,9 @@ def converted_tiles(
 
 def _is_of_product(value: SSAValue) -> bool:
     """Return whether a value is computed of a product's result, and was not stored."""
-    todo, seen = [value.owner], set[Operation]()
-    while todo:
-        owner = todo.pop()
-        if not isinstance(owner, Operation) or owner in seen:
-            continue
-        if any(isinstance(op, ContractOp) for op in owner.walk()):
-            return True
-        seen.add(owner)
-        todo += (operand.owner for operand in owner.operands)
-    return False
+    owners = (each.owner for each in backward_slice(value))
+    ops = (owner for owner in owners if isinstance(owner, Operation))
+    return any(isinstance(inner, ContractOp) for op in ops for inner in op.walk())
 
 
 def _enters(

@@ -63,6 +63,7 @@ from comet.dialects.compound.elementary import (
 )
 from comet.dialects.compound.index import IndexOp
 from comet.dialects.compound.views import View
+from comet.digraph import reachable
 from comet.philox import random_number
 
 
@@ -311,17 +312,17 @@ def neutral_operand(op: MapOp) -> SSAValue | None:
 
 def is_zero(value: SSAValue) -> bool:
     """Return whether all elements are 0, also as 0 * x or 0 / x."""
-    seen, pending = set[SSAValue](), [value]
-    while pending:
-        factor = pending.pop()
-        if constant_of(factor) == 0:
-            return True
-        op = factor.owner
-        if factor not in seen and isinstance(op, MapOp):
-            absorbing = {MapKind.MULT: op.inputs, MapKind.DIV: op.inputs[:1]}
-            pending += absorbing.get(op.kind.data, ())
-        seen.add(factor)
-    return False
+
+    def factors(product: SSAValue) -> Sequence[SSAValue]:
+        match product.owner:
+            case MapOp() as op if op.kind.data is MapKind.MULT:
+                return op.inputs
+            case MapOp() as op if op.kind.data is MapKind.DIV:
+                return op.inputs[:1]
+            case _:
+                return ()
+
+    return any(constant_of(factor) == 0 for factor in reachable((value,), factors))
 
 
 def _pairs(op: MapOp) -> list[tuple[SSAValue, SSAValue]]:

@@ -18,6 +18,7 @@ from comet.dialects.compound import (
     View,
 )
 from comet.dialects.compound.dims import names_of
+from comet.digraph import reachable
 
 PASSING_ON = (MapOp, CastOp, ReduceOp, ContractOp, FoldOp, PadOp, GatherOp)
 """Ops whose results only have dimensions of their operands."""
@@ -61,21 +62,18 @@ def backward_slice_dims(value: SSAValue) -> frozenset[str]:
     `compound.extent` has only its own dimension in the slice, a constant none. A result
     of a fold has the slice of its iter_arg, not of all inputs of the fold.
     """
-    seen: set[SSAValue] = set()
-    pending, dims = [value], set[str]()
-    while pending:
-        if (at := pending.pop()) in seen:
-            continue
-        seen.add(at)
-        op = at.owner
-        if isinstance(op, FillOp):
-            continue
-        if isinstance(op, ExtentOp):
-            dims.add(op.dim.data)
-            continue
-        dims |= set(names_of(at))
-        pending += _sources(at)
-    return frozenset(dims)
+    return frozenset(dim for at in reachable((value,), _sources) for dim in _dims(at))
+
+
+def _dims(value: SSAValue) -> tuple[str, ...]:
+    """Return the dimensions that `value` itself adds to a slice."""
+    match value.owner:
+        case FillOp():
+            return ()
+        case ExtentOp() as op:
+            return (op.dim.data,)
+        case _:
+            return names_of(value)
 
 
 def _sources(value: SSAValue) -> tuple[SSAValue, ...]:
@@ -83,7 +81,7 @@ def _sources(value: SSAValue) -> tuple[SSAValue, ...]:
     if isinstance(value, OpResult):
         if isinstance(value.op, FoldOp):
             return _through_fold(value.op, value.index)
-        return tuple(value.op.operands)
+        return () if isinstance(value.op, ExtentOp) else tuple(value.op.operands)
     assert isinstance(value, BlockArgument)
     return _entering(value.block, value.index)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import chain
@@ -13,6 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from comet.dialects.collective.spmd import SpmdOp, region_states
 from comet.dialects.collective.state import States
 from comet.dialects.compound.dims import joined_extents, names_of
+from comet.digraph import reachable
 
 T = TypeVar("T")
 
@@ -91,14 +92,16 @@ def defining_ops(
 
     It ends at operands that are `leaves`.
     """
-    found: set[Operation] = set()
-    pending = list(values)
-    while pending:
-        op = pending.pop().owner
-        if op in inside and op not in found and isinstance(op, Operation):
-            found.add(op)
-            pending += (value for value in op.operands if value not in leaves)
-    return frozenset(found)
+
+    def owners(values: Iterable[SSAValue]) -> Iterator[Operation]:
+        for value in values:
+            if isinstance(op := value.owner, Operation) and op in inside:
+                yield op
+
+    def producers(op: Operation) -> Iterator[Operation]:
+        return owners(value for value in op.operands if value not in leaves)
+
+    return frozenset(reachable(owners(values), producers))
 
 
 def connected(ops: Iterable[Operation]) -> tuple[tuple[Operation, ...], ...]:

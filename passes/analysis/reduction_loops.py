@@ -30,6 +30,7 @@ from comet.dialects.schedule.accumulators import (
     only_added,
 )
 from comet.dialects.schedule.attributes import Combiner
+from comet.digraph import reachable
 
 
 def reduced_dims(op: Operation) -> tuple[str, ...]:
@@ -303,22 +304,16 @@ def _body(
     spilled: Collection[SSAValue],
 ) -> tuple[Operation, ...]:
     """Return the ops of reduction loop `index`, in order."""
-    needed: set[Operation] = set()
-    pending = [value.owner for value in outputs]
-    while pending:
-        op = pending.pop()
-        if not isinstance(op, Operation) or op in needed:
-            continue
-        needed.add(op)
-        for value in op.operands:
+
+    def producers(op: Operation | Block) -> Iterator[Operation]:
+        for value in op.operands if isinstance(op, Operation) else ():
             producer = phases.producer_in_loop(value)
-            stored = (
-                value in spilled
-                and producer is not None
-                and phases.of[producer] < index
-            )
-            if producer is not None and not stored:
-                pending.append(producer)
+            if producer is not None:
+                is_loaded = value in spilled and phases.of[producer] < index
+                if not is_loaded:
+                    yield producer
+
+    needed = frozenset(reachable((value.owner for value in outputs), producers))
     return tuple(op for op in ops if op in needed)
 
 

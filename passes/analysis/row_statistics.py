@@ -7,12 +7,13 @@ One loop can compute them with the product. Pure functions on elementary ops
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.compound import Elementwise, FillOp, ReduceOp
+from comet.digraph import reachable
 
 
 def elementwise_sources(values: Iterable[SSAValue]) -> frozenset[SSAValue]:
@@ -27,16 +28,13 @@ def elementwise_ops(values: Iterable[SSAValue]) -> frozenset[Operation]:
 
 
 def _slice(values: Iterable[SSAValue]) -> Iterator[SSAValue]:
-    """Yield `values`, and all values that elementwise ops compute them from."""
-    pending, seen = list(values), set[SSAValue]()
-    while pending:
-        value = pending.pop()
-        if value in seen or isinstance(value.owner, FillOp):
-            continue
-        seen.add(value)
-        yield value
-        if isinstance(value.owner, Elementwise):
-            pending += value.owner.operands
+    """Return `values`, and all values that elementwise ops compute them from."""
+
+    def sources(value: SSAValue) -> Sequence[SSAValue]:
+        return value.owner.operands if isinstance(value.owner, Elementwise) else ()
+
+    found = reachable(values, sources)
+    return (value for value in found if not isinstance(value.owner, FillOp))
 
 
 def statistic_ops(

@@ -36,6 +36,7 @@ from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound.dims import joined_extents
 from comet.dialects.schedule import SpatialOp
+from comet.digraph import reachable, topological_order
 
 Kernel = TypeVar("Kernel", bound=Hashable)
 Other = TypeVar("Other", bound=Hashable)
@@ -66,22 +67,19 @@ class Needs(Generic[Kernel]):
         groups: Sequence[tuple[Kernel, ...]],
     ) -> bool:
         """Return whether neither needs the other, directly or through `groups`."""
-        return second not in self.needed_by(first, groups) and (
-            first not in self.needed_by(second, groups)
+        producers = self._producers_among(groups)
+        return second not in reachable(producers(first), producers) and (
+            first not in reachable(producers(second), producers)
         )
 
-    def needed_by(
-        self, start: tuple[Kernel, ...], groups: Sequence[tuple[Kernel, ...]]
-    ) -> set[tuple[Kernel, ...]]:
-        """Return those of `groups` that `start` needs, directly or through others."""
+    def _producers_among(
+        self, groups: Sequence[tuple[Kernel, ...]]
+    ) -> Callable[[tuple[Kernel, ...]], Iterator[tuple[Kernel, ...]]]:
+        """Return the function that yields those of `groups` that a group reads from."""
         group_of = {kernel: group for group in groups for kernel in group}
-        found, pending = set[tuple[Kernel, ...]](), [start]
-        while pending:
-            for kernel in pending.pop():
-                new = {group_of[producer] for producer in self.read[kernel]} - found
-                found |= new
-                pending += new
-        return found
+        return lambda group: (
+            group_of[producer] for kernel in group for producer in self.read[kernel]
+        )
 
     def stages(self) -> Iterator[Needs[Kernel]]:
         """
@@ -109,17 +107,8 @@ class Needs(Generic[Kernel]):
     def in_order(
         self, groups: Sequence[tuple[Kernel, ...]]
     ) -> Iterator[tuple[Kernel, ...]]:
-        """Yield the groups, each after those that it needs."""
-        done, pending = set[Kernel](), list(groups)
-        while pending:
-            ready = next(
-                group
-                for group in pending
-                if all(self.read[kernel] <= done for kernel in group)
-            )
-            pending.remove(ready)
-            done.update(ready)
-            yield ready
+        """Return the groups, each after those that it needs."""
+        return topological_order(groups, self._producers_among(groups))
 
 
 class Groups(Generic[Kernel]):

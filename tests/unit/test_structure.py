@@ -16,7 +16,7 @@ FOLDERS = {"comet": ROOT / "src" / "comet"} | {
 }
 
 LAYERS = (
-    ("kinds", "op_table", "philox", "registry", "runtime", "text_table"),
+    ("digraph", "kinds", "op_table", "philox", "registry", "runtime", "text_table"),
     ("dialects",),
     ("yaml_file", "hardware_file"),
     ("cost",),

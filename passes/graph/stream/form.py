@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from comet.dialects.blocks import backward_slice
 from comet.dialects.compound import MapKind, MapOp, ReduceKind, ReduceOp, YieldOp
 from comet.passes.graph.emitter import Emitter
 
@@ -132,12 +133,4 @@ def is_reduction(op: ReduceOp, kind: ReduceKind, dim: str) -> bool:
 
 def needed(value: SSAValue, results: set[SSAValue]) -> SSAValue | None:
     """Return a value of `results` in the backward slice of `value`, if any."""
-    seen: set[SSAValue] = set()
-    waiting = [value]
-    while waiting:
-        if (value := waiting.pop()) in results:
-            return value
-        if value not in seen and isinstance(value.owner, Operation):
-            seen.add(value)
-            waiting.extend(value.owner.operands)
-    return None
+    return next((each for each in backward_slice(value) if each in results), None)

@@ -51,6 +51,7 @@ from comet.dialects.compound.dims import (
 )
 from comet.dialects.compound.fold import YieldOp
 from comet.dialects.compound.map import constant_of, lowest_finite
+from comet.digraph import reachable
 from comet.passes.analysis.minimum_cut import minimum_cut
 
 FACTOR = log2(e)
@@ -163,15 +164,11 @@ def _before_maxima(values: Sequence[SSAValue]) -> set[Node]:
     """Return the maxima, and the nodes whose results they read as multiples."""
     producers: defaultdict[Node, set[Node]] = defaultdict(set)
     for value in values:
-        for use in value.uses:
-            producers[consumer_of(use)].add(producer_of(value))
-    found: set[Node] = {UNSCALED}
-    pending: list[Node] = [v.owner for v in values if _is_maximum(v.owner)]
-    while pending:
-        if (node := pending.pop()) not in found:
-            found.add(node)
-            pending += producers[node]
-    return found - {UNSCALED}
+        for consumer in map(consumer_of, value.uses):
+            if consumer != UNSCALED:
+                producers[consumer].add(producer_of(value))
+    maxima = [value.owner for value in values if _is_maximum(value.owner)]
+    return set(reachable(maxima, producers.__getitem__)) - {UNSCALED}
 
 
 def _is_maximum(op: Operation | Block) -> bool:

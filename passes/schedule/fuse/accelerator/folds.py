@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from typing import TypeGuard
 
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
@@ -22,6 +23,7 @@ from comet.dialects.collective.state import FOLD, States, without_axes
 from comet.dialects.compound import FillOp, FoldOp, YieldOp
 from comet.dialects.compound.dims import names_of
 from comet.dialects.errors import OpError
+from comet.digraph import reachable
 from comet.passes.schedule.fuse.instance_ops import InstanceOps
 from comet.passes.schedule.tile_tree import Aliases, iter_args_of, resolve, users_of
 
@@ -117,19 +119,18 @@ def readers_across_steps(value: SSAValue, aliases: Aliases) -> set[Operation]:
 
     A value that a step yields is the iter_arg of the next step, and the fold's result.
     """
-    readers: set[Operation] = set()
-    seen: set[SSAValue] = set()
-    waiting = [value]
-    while waiting:
-        if (value := waiting.pop()) in seen:
-            continue
-        seen.add(value)
-        for user in users_of(value, aliases):
-            if isinstance(user, YieldOp) and isinstance(user.parent_op(), FoldOp):
-                waiting.extend(_through_fold(user, value, aliases))
-            else:
-                readers.add(user)
-    return readers
+
+    def passed_on(to: SSAValue) -> Iterator[SSAValue]:
+        for user in filter(_yields_from_step, users_of(to, aliases)):
+            yield from _through_fold(user, to, aliases)
+
+    passed = reachable((value,), passed_on)
+    users = (user for each in passed for user in users_of(each, aliases))
+    return {user for user in users if not _yields_from_step(user)}
+
+
+def _yields_from_step(op: Operation) -> TypeGuard[YieldOp]:
+    return isinstance(op, YieldOp) and isinstance(op.parent_op(), FoldOp)
 
 
 def _through_fold(

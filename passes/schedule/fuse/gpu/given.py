@@ -7,12 +7,14 @@ value that no kernel stores is computed by each kernel that needs it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from graphlib import CycleError
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from comet.dialects.errors import OpError
+from comet.digraph import topological_order
 from comet.passes.analysis.levels import compute_block
 from comet.passes.analysis.op_groups import BlockSizes, defining_ops
 from comet.passes.analysis.stored_values import named_values, value_names
@@ -100,20 +102,17 @@ def _in_order(parts: Sequence[Part]) -> Partition:
     for part in parts:
         for op in part if isinstance(part, tuple) else (part,):
             made |= {result: part for result in op.results if result not in made}
-    ordered, pending = list[Part](), list(parts)
-    while pending:
-        ready = [
-            part
-            for part in pending
-            if all(made.get(value) not in pending for value in values_read(part))
-        ]
-        if not ready:
-            first = pending[0]
-            raise OpError(
-                first[0] if isinstance(first, tuple) else first,
-                "fuse: kernels has two that depend on each other; store a value that "
-                "goes from one to the other in a third kernel",
-            )
-        ordered.append(ready[0])
-        pending.remove(ready[0])
-    return tuple(ordered)
+
+    def producers(part: Part) -> Iterator[Part]:
+        return (made[value] for value in values_read(part) if value in made)
+
+    try:
+        return tuple(topological_order(parts, producers))
+    except CycleError as error:
+        cycle: Sequence[Part] = error.args[1]
+        first = min(cycle, key=parts.index)
+        raise OpError(
+            first[0] if isinstance(first, tuple) else first,
+            "fuse: kernels has two that depend on each other; store a value that "
+            "goes from one to the other in a third kernel",
+        ) from None

@@ -17,6 +17,7 @@ from comet.dialects.compound import (
     FoldOp,
 )
 from comet.dialects.compound.dims import names_of
+from comet.digraph import reachable, topological_order
 from comet.passes.analysis.op_groups import BlockSizes, connected, defining_ops
 from comet.passes.dataflow.launches import Needs
 from comet.passes.schedule.fuse.gpu.groups import (
@@ -300,13 +301,8 @@ class KernelGraph:
 
     def _in_turn(self) -> Iterator[Group]:
         """Yield the groups in an order in which producers come first."""
-        pending = sorted(self._groups(), key=lambda group: self._position[group[-1]])
-        done = set[Group]()
-        while pending:
-            ready = next(g for g in pending if done.issuperset(self._producers(g)))
-            pending.remove(ready)
-            done.add(ready)
-            yield ready
+        groups = sorted(self._groups(), key=lambda group: self._position[group[-1]])
+        return topological_order(groups, self._producers)
 
     def _merge_if_legal(self, group: Group, kernel: Group) -> bool:
         """
@@ -378,15 +374,13 @@ class KernelGraph:
 
     def _passes_third(self, source: Group, target: Group) -> bool:
         """Return whether `target` depends on `source` through another group."""
-        last, seen = self._number(target), set[Group]()
-        pending = [group for group in self._consumers(source) if group != target]
-        while pending:
-            if (group := pending.pop()) == target:
-                return True
-            if group not in seen and self._number(group) < last:
-                seen.add(group)
-                pending += self._consumers(group)
-        return False
+        last = self._number(target)
+
+        def consumers(group: Group) -> Sequence[Group]:
+            return self._consumers(group) if self._number(group) < last else ()
+
+        others = (group for group in self._consumers(source) if group != target)
+        return target in reachable(others, consumers)
 
     def _number(self, group: Group) -> int:
         """Return the topological number of a group."""

@@ -21,6 +21,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound import CastOp, ContractOp, Elementwise, ScatterAddOp
 from comet.dialects.compound.dims import element_type_of, names_of, with_element_type
+from comet.digraph import reachable
 from comet.passes.analysis.stored_values import value_names
 from comet.passes.schedule.fuse.gpu.groups import Border
 from comet.passes.schedule.tile_tree import Spatial, Temporal, Tree
@@ -101,14 +102,14 @@ def narrow_type(value: SSAValue) -> AnyFloat | None:
 
 
 def _elementwise_slice(value: SSAValue) -> Iterator[SSAValue]:
-    """Yield `value`, and the values of the same dimensions that maps, casts read."""
-    pending, seen = [value], {value}
-    while pending:
-        yield (source := pending.pop())
-        if isinstance(source.owner, Elementwise):
-            new = [v for v in source.owner.operands if v not in seen]
-            pending += (v for v in new if set(names_of(v)) == set(names_of(value)))
-            seen.update(new)
+    """Return `value`, and the values of its dimensions that maps and casts read."""
+    dims = set(names_of(value))
+
+    def sources(of: SSAValue) -> Iterator[SSAValue]:
+        operands = of.owner.operands if isinstance(of.owner, Elementwise) else ()
+        return (operand for operand in operands if set(names_of(operand)) == dims)
+
+    return reachable((value,), sources)
 
 
 def named_products(ops: Sequence[Operation], names: str) -> tuple[SSAValue, ...]:

@@ -11,6 +11,7 @@ or computes their ids.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from graphlib import CycleError
 from itertools import chain
 
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -18,6 +19,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from comet.dialects.compound import FillOp, ScatterAddOp, View
 from comet.dialects.compound.gather import scatterings
 from comet.dialects.errors import OpError
+from comet.digraph import topological_order
 from comet.passes.schedule.tile_tree import Spatial
 
 
@@ -82,26 +84,21 @@ def after_their_values(ops: Sequence[Operation]) -> tuple[Operation, ...]:
                 f"fuse: '{op.name}' has values that no kernel makes; run lower-views "
                 "before fuse",
             )
-    pending = [with_scatters(op) for op in ops if op not in scatters]
-    found, left = list[Operation](), set(ops)
-    while pending:
-        ready = next((unit for unit in pending if _is_ready(unit, left)), None)
-        if ready is None:
-            raise OpError(
-                scatters[-1],
-                "fuse: ids of a 'compound.scatter_add' depend on its values, or on "
-                "other sums of these; run lower-views before fuse, or add other values",
-            )
-        pending.remove(ready)
-        left.difference_update(ready)
-        found += ready
-    return tuple(found)
+    together = tuple(units(ops))
+    unit_of = {op: unit for unit in together for op in unit}
 
+    def producers(unit: tuple[Operation, ...]) -> Iterator[tuple[Operation, ...]]:
+        read = {value.owner for op in unit for value in op.operands}
+        return (unit_of[op] for op in unit_of.keys() & read.difference(unit))
 
-def _is_ready(unit: Sequence[Operation], left: set[Operation]) -> bool:
-    """Whether nothing that a unit reads is still to be made outside of it."""
-    read = {value.owner for op in unit for value in op.operands}
-    return left.isdisjoint(read.difference(unit))
+    try:
+        return tuple(chain.from_iterable(topological_order(together, producers)))
+    except CycleError:
+        raise OpError(
+            scatters[-1],
+            "fuse: ids of a 'compound.scatter_add' depend on its values, or on "
+            "other sums of these; run lower-views before fuse, or add other values",
+        ) from None
 
 
 def units(ops: Iterable[Operation]) -> Iterator[tuple[Operation, ...]]:

@@ -1,0 +1,48 @@
+"""Directed graphs: what a walk over edges reaches, and an order of producers first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from graphlib import TopologicalSorter
+from heapq import heappop, heappush
+from typing import TypeVar
+
+NodeT = TypeVar("NodeT", bound=Hashable)
+
+
+def reachable(
+    starts: Iterable[NodeT], following: Callable[[NodeT], Iterable[NodeT]]
+) -> Iterator[NodeT]:
+    """
+    Yield `starts` and all nodes that edges lead to from these, each once.
+
+    `following` gives the nodes to which a node has edges. The order is depth-first.
+    """
+    seen, pending = set[NodeT](), list(starts)
+    while pending:
+        if (node := pending.pop()) not in seen:
+            seen.add(node)
+            yield node
+            pending += following(node)
+
+
+def topological_order(
+    nodes: Sequence[NodeT], producers: Callable[[NodeT], Iterable[NodeT]]
+) -> Iterator[NodeT]:
+    """
+    Yield each of `nodes` after its `producers` among them.
+
+    Of the nodes that may come next, it is always the first one in `nodes`. Raises
+    `graphlib.CycleError` before the first node if some depend on each other.
+    """
+    number = {node: index for index, node in enumerate(nodes)}
+    sorter = TopologicalSorter(
+        {node: number.keys() & set(producers(node)) for node in nodes}
+    )
+    sorter.prepare()
+    ready: list[int] = []
+    while sorter:
+        for node in sorter.get_ready():
+            heappush(ready, number[node])
+        yield (first := nodes[heappop(ready)])
+        sorter.done(first)
