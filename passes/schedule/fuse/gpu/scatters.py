@@ -16,6 +16,7 @@ from itertools import chain
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import FillOp, ScatterAddOp, View
 from comet.dialects.compound.gather import scatterings
 from comet.dialects.errors import OpError
@@ -78,7 +79,8 @@ def after_their_values(ops: Sequence[Operation]) -> tuple[Operation, ...]:
                 f"fuse: '{op.name}' adds a constant, and programs split the values "
                 "that they load; make it an argument of the function",
             )
-        if op.values.owner not in ops or isinstance(op.values.owner, View):
+        elsewhere = View | CollectiveOp | ScatterAddOp
+        if op.values.owner not in ops or isinstance(op.values.owner, elsewhere):
             raise OpError(
                 op,
                 f"fuse: '{op.name}' has values that no kernel makes; run lower-views "

@@ -73,6 +73,17 @@ func.func @scattered(%x: tensor<7x4xf32, #compound.dims<T, D>>, %i: tensor<7xi32
 
 // -----
 
+func.func @summed_again(%x: tensor<7xf32, #compound.dims<T>>, %i: tensor<7xi32, #compound.dims<T>>, %j: tensor<9xi32, #compound.dims<V>>) -> tensor<5xf32, #compound.dims<W>> {
+  %e = compound.map exp %x : tensor<7xf32, #compound.dims<T>> -> tensor<7xf32, #compound.dims<T>>
+  %s = compound.scatter_add %e, %i into "V" : tensor<7xf32, #compound.dims<T>>, tensor<7xi32, #compound.dims<T>> -> tensor<9xf32, #compound.dims<V>>
+  %y = compound.scatter_add %s, %j into "W" : tensor<9xf32, #compound.dims<V>>, tensor<9xi32, #compound.dims<V>> -> tensor<5xf32, #compound.dims<W>>
+  func.return %y : tensor<5xf32, #compound.dims<W>>
+}
+
+// CHECK: fuse: 'compound.scatter_add' has values that no kernel makes; run lower-views before fuse
+
+// -----
+
 func.func @needed_again(%x: tensor<7xf32, #compound.dims<T>>, %i: tensor<7xi32, #compound.dims<T>>) -> tensor<9xf32, #compound.dims<V>> {
   %e = compound.map exp %x : tensor<7xf32, #compound.dims<T>> -> tensor<7xf32, #compound.dims<T>>
   %c = compound.map ge %e, %x : tensor<7xf32, #compound.dims<T>>, tensor<7xf32, #compound.dims<T>> -> tensor<7xi1, #compound.dims<T>>
