@@ -79,7 +79,7 @@ def nested_loops(
     ops: Sequence[Operation],
     dims: Sequence[str],
     extents: Mapping[str, int],
-    parts: Collection[str] = (),
+    partial: Collection[str] = (),
 ) -> tuple[str, ...]:
     """
     Return those of `dims` that can be loops of one nest, outermost first.
@@ -87,8 +87,8 @@ def nested_loops(
     A loop that reduces a value is inside the loops over the dimensions of the result:
     sums are in registers, which cannot be sliced. Otherwise the order stays. If
     dimensions need to be inside each other, one of them gets no loop: its tile is the
-    whole extent. If possible it is one that is not in `parts` (dimensions whose folds
-    ranks compute in part), then one without a fold, then one that no product batches,
+    whole extent. If possible it is one that is not `partial` (one of which each rank
+    folds a shard), then one without a fold, then one that no product batches,
     and of these the one with the smallest extent.
     """
     folds = {op.dim.data for op in ops if isinstance(op, FoldOp)}
@@ -111,7 +111,7 @@ def nested_loops(
             min(
                 cyclic,
                 key=lambda dim: (
-                    *(dim in group for group in (parts, folds, batched)),
+                    *(dim in group for group in (partial, folds, batched)),
                     extents[dim],
                 ),
             )

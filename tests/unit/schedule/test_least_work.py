@@ -23,7 +23,7 @@ from comet.passes.schedule.fuse.gpu.groups import (
     Kernel,
     elementary_ops,
 )
-from comet.passes.schedule.fuse.gpu.least_work import least_part, vector_ops
+from comet.passes.schedule.fuse.gpu.least_work import least_fraction, vector_ops
 from comet.passes.schedule.fuse.gpu.op_facts import Facts, slice_of
 from comet.passes.schedule.fuse.gpu.plan import loop_nests, plan_form
 from comet.passes.schedule.fuse.gpu.simplify import simplify
@@ -164,7 +164,7 @@ def part(text: str, dim: str, hardware: str = H200, **blocks: float) -> float:
     group = elementary_ops(func)
     extents = joined_extents(value for op in group for value in op.operands)
     gpu = device_of(attached_system(module))
-    return float(least_part(group, dim, extents, blocks, gpu))
+    return float(least_fraction(group, dim, extents, blocks, gpu))
 
 
 def test_programs_run_what_their_rows_see_at_least():

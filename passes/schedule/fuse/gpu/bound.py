@@ -49,7 +49,7 @@ from comet.dialects.compound.dims import (
 )
 from comet.dialects.schedule.attributes import power_of_two
 from comet.passes.schedule.fuse.gpu.groups import Group, Values
-from comet.passes.schedule.fuse.gpu.least_work import least_part, vector_ops
+from comet.passes.schedule.fuse.gpu.least_work import least_fraction, vector_ops
 from comet.passes.schedule.fuse.gpu.op_facts import (
     Extents,
     Facts,
@@ -108,7 +108,7 @@ class KernelBound:
         """
         The dimensions of loops that a mask may end, as it compares positions.
 
-        What has one of them counts in part, see `least_part`.
+        What has one of them counts by a fraction, see `least_fraction`.
         """
         read = (dim for op in self.ops for dim in op.positions)
         return frozenset(read).difference(self.grid)
@@ -190,12 +190,12 @@ class _Least:
             tuple((dim, tuple(block_sizes(summary, dim))) for dim in kernel.grid)
         )
         smallest = smallest_blocks(summary)
-        parts = self._padding(smallest) | {
-            dim: least_part(kernel.group, dim, summary.nest.extents, blocks, gpu)
+        fractions = self._padding(smallest) | {
+            dim: least_fraction(kernel.group, dim, summary.nest.extents, blocks, gpu)
             for dim in kernel.cut
         }
         all_blocks = {**smallest, **blocks}
-        work = self._work(all_blocks, parts)
+        work = self._work(all_blocks, fractions)
         device = gpu if self._depends() else kernel.gpu_of_loops
         least = inf
         for cluster in cluster_sizes(summary, gpu):
@@ -213,7 +213,7 @@ class _Least:
         return np.minimum(bound * threads * REGISTER, gpu.limits.register_bytes)
 
     def _divided(self, work: KernelWork, block: Blocks, cluster: int) -> KernelWork:
-        """Return the least work of a thread block of a cluster: its part of all."""
+        """Return the least work of a thread block of a cluster: its share of it."""
         if cluster == 1:
             return work
         operations, moved = work.operations, work.moved
@@ -242,8 +242,8 @@ class _Least:
         # Each wave fills its pipelines; `work` loads all else ahead.
         later_waves = wave_count(work.programs, slots) - 1
         filling = later_waves * waiting_time(work, gpu).filling
-        parts = {**time.overlapping, "latency": time.latency + filling}
-        seconds = time.launch + longest(parts.values())
+        times = {**time.overlapping, "latency": time.latency + filling}
+        seconds = time.launch + longest(times.values())
         return np.where(np.greater(time.fits, 0), seconds, np.inf)
 
     def _padding(self, smallest: Mapping[str, int]) -> dict[str, Real]:
@@ -254,18 +254,18 @@ class _Least:
             if dim not in self.kernel.grid
         }
 
-    def _work(self, blocks: Blocks, parts: Mapping[str, Real]) -> KernelWork:
+    def _work(self, blocks: Blocks, fractions: Mapping[str, Real]) -> KernelWork:
         """
         Return the least work of a kernel for some blocks of the grid.
 
-        `parts` are those of other dimensions that loops visit, the mean over all
+        `fractions` are those of other dimensions that loops visit, the mean over all
         programs. In a full turn, a multiprocessor runs at least so much.
         """
         kernel, gpu = self.kernel, self.kernel.gpu
         programs = self.summary.programs(blocks)
         share = programs / gpu.multiprocessors
-        ended = {dim: parts[dim] * _full(share) for dim in kernel.cut}
-        turns = {**parts, **ended}
+        ended = {dim: fractions[dim] * _full(share) for dim in kernel.cut}
+        turns = {**fractions, **ended}
         dots, element = self._operations(blocks, turns)
         looped, later = self._additions(blocks, turns)
         if element == "f32":
@@ -273,13 +273,13 @@ class _Least:
             dots, looped = 0.0, looped + dots / 2
         rounds, exposed = self._rounds()
         stages, warps = _LAUNCHES if kernel.products else _STAGED_LAUNCHES
-        stored = _moved(kernel.outs, blocks, parts)
+        stored = _moved(kernel.outs, blocks, fractions)
         # Loops store spilled tiles, and load them again.
-        spilled = _moved(tuple(self.nest.spilled), blocks, parts)
+        spilled = _moved(tuple(self.nest.spilled), blocks, fractions)
         sizes = sum(map(bytes_of, self.nest.spilled))
         read = max(kernel.device_bytes - self._uncertain(), 0.0)
         moved = MovedBytes(
-            l2=_moved(kernel.values, blocks, parts) + 2 * spilled,
+            l2=_moved(kernel.values, blocks, fractions) + 2 * spilled,
             stored=stored + spilled,
             device=read + sizes * times_spilled(sizes, programs, gpu),
             written=programs * stored + sizes,
@@ -295,7 +295,7 @@ class _Least:
     def _uncertain(self) -> float:
         """
         Return the most bytes of results that may be stored more or less often: those
-        with short tiles of loops, or with dimensions that count in part.
+        with short tiles of loops, or with dimensions that count by a fraction.
 
         Prices take what they do not store for loaded: more stores, fewer loads.
         """
@@ -310,7 +310,7 @@ class _Least:
         )
 
     def _operations(
-        self, blocks: Blocks, parts: Mapping[str, Real]
+        self, blocks: Blocks, fractions: Mapping[str, Real]
     ) -> tuple[Real, str]:
         """Return the operations of products of one program, and their fastest type."""
         products, gpu = self.kernel.products, self.kernel.gpu
@@ -319,11 +319,12 @@ class _Least:
         if not isfinite(product_rate(element, gpu.units)):
             return 0.0, element
         return total(
-            each.operations * _part(each.extents, blocks, parts) for each in products
+            each.operations * _fraction(each.extents, blocks, fractions)
+            for each in products
         ), element
 
     def _additions(
-        self, blocks: Blocks, parts: Mapping[str, Real]
+        self, blocks: Blocks, fractions: Mapping[str, Real]
     ) -> tuple[Real, Real]:
         """
         Return the vector operations of one program: those that may be in loops of
@@ -338,10 +339,12 @@ class _Least:
             else:
                 lanes[op.extents] += op.in_loop.lanes
                 special[op.extents] += op.in_loop.special
-        part = {dims: _part(dict(dims), blocks, parts) for dims in (*lanes, *later)}
+        fraction = {
+            dims: _fraction(dict(dims), blocks, fractions) for dims in (*lanes, *later)
+        }
         inside, beside, outside = (
             total(
-                cost * prod(extent for _, extent in dims) * part[dims]
+                cost * prod(extent for _, extent in dims) * fraction[dims]
                 for dims, cost in costs.items()
             )
             for costs in (lanes, special, later)
@@ -429,21 +432,22 @@ class _Least:
         return ceil_div(self.summary.nest.extents[dim], largest)
 
 
-def _moved(values: Values, blocks: Blocks, parts: Mapping[str, Real]) -> Real:
+def _moved(values: Values, blocks: Blocks, fractions: Mapping[str, Real]) -> Real:
     """Return the bytes of values that one program moves."""
     return total(
-        bytes_of(value) * _part(extents_of(value), blocks, parts) for value in values
+        bytes_of(value) * _fraction(extents_of(value), blocks, fractions)
+        for value in values
     )
 
 
-def _part(
-    extents: Mapping[str, int], blocks: Blocks, parts: Mapping[str, Real]
+def _fraction(
+    extents: Mapping[str, int], blocks: Blocks, fractions: Mapping[str, Real]
 ) -> Real:
-    """Return the part of a value or an op that one program has."""
+    """Return the fraction of a value or an op that one program has."""
     return product_of(
-        parts[dim] if dim in parts else blocks[dim] / extent
+        fractions[dim] if dim in fractions else blocks[dim] / extent
         for dim, extent in extents.items()
-        if dim in blocks or dim in parts
+        if dim in blocks or dim in fractions
     )
 
 

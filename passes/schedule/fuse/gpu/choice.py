@@ -240,11 +240,8 @@ class _Fused:
         """Return the same kernels with changed ops, without those that have none."""
         partition = self.partition
         for change in changes:
-            partition = tuple(
-                tuple(change(part)) if isinstance(part, tuple) else part
-                for part in partition
-            )
-        return self.with_partition(tuple(part for part in partition if part != ()))
+            partition = tuple(tuple(change(group)) for group in partition)
+        return self.with_partition(tuple(filter(None, partition)))
 
     def cut(self, partition: Partition) -> Self:
         """Return the kernels of `partition`, in which one kernel was cut in two."""
@@ -352,8 +349,8 @@ class _Search:
                 with suppress(PassFailedException):
                     self._fitted(fused)
 
-        parts = partitions_by_priority(ops, forms, tuple(ways.values()), price_others)
-        for (choice, way), partition in zip(ways.items(), parts, strict=True):
+        merged = partitions_by_priority(ops, forms, tuple(ways.values()), price_others)
+        for (choice, way), partition in zip(ways.items(), merged, strict=True):
             again, plan = way.recomputed, forms.cheapest
             found[choice] = _Fused.of(func, choice, partition, plan, None, again)
         return _without_repeats(found[choice] for choice in choices if choice in found)

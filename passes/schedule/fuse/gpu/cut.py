@@ -22,8 +22,7 @@ def cut_in_two(partition: Partition, kernel: Spatial) -> Partition | None:
     The cut is where the two kernels move the fewest bytes; of equal cuts, the one with
     the most even halves.
     """
-    groups = [part for part in partition if isinstance(part, tuple)]
-    whole = next((group for group in groups if kernel.outs[0].owner in group), ())
+    whole = next((group for group in partition if kernel.outs[0].owner in group), ())
     ops = {*kernel.ops, *chain.from_iterable(map(scatterings, kernel.outs))}
     halved = [op for op in whole if op in ops]
     added = added_bytes(halved, kernel.outs)

@@ -192,7 +192,7 @@ def _check_ops(func: FuncOp, ops: Stage, shards: GroupShards) -> None:
                 "which programs that exchange do not have in registers; compile "
                 "without ctas",
             )
-        if isinstance(op, CollectiveOp) and _sends_parts(op, shards.loop):
+        if isinstance(op, CollectiveOp) and _sends_shards(op, shards.loop):
             raise OpError(
                 op,
                 f"fuse: ranks of @{name} exchange %{op.input.name_hint or 'a value'}, "
@@ -208,7 +208,7 @@ def _check_ops(func: FuncOp, ops: Stage, shards: GroupShards) -> None:
         )
 
 
-def _sends_parts(op: CollectiveOp, loop: LoopAttr) -> bool:
+def _sends_shards(op: CollectiveOp, loop: LoopAttr) -> bool:
     """Whether ranks exchange a value that no program of a group has whole."""
     return loop.axis not in op.axis_names and loop.dim in names_of(op.input)
 
@@ -235,12 +235,12 @@ def _shards(region: SpmdOp, name: str, levels: GpuLevels) -> GroupShards:
     whole = joined_extents((*region.ins, *region.outs))[dim]
     sharding = next(each for each in shardings if dim in each)
     over_ranks = without_axes(sharding, axes).get(dim, ())
-    _check_parts(name, loop, ceil_div(whole, mesh.size(over_ranks)))
+    _check_shards(name, loop, ceil_div(whole, mesh.size(over_ranks)))
     ranks = mesh.size(mesh.axis_extents) // mesh.size(axes)
     return GroupShards(mesh.sym_name.data, loop, ranks)
 
 
-def _check_parts(name: str, loop: LoopAttr, extent: int) -> None:
+def _check_shards(name: str, loop: LoopAttr, extent: int) -> None:
     """Check that no program of a group has an empty shard."""
     shard = ceil_div(extent, loop.factor)
     if shard * (loop.factor - 1) >= extent:
@@ -256,7 +256,7 @@ def _kernel(ops: Stage, outs: tuple[SSAValue, ...], shards: GroupShards) -> Spat
 
     With the loop there are few enough programs that all run at the same time.
     """
-    _check_parts_of(outs, ops, shards.loop.dim)
+    _check_results(outs, ops, shards.loop.dim)
     cut = {shards.loop.dim, *(dim for op in ops for dim in reduced_dims(op))}
     kept = [dim for dim in names_of(outs[0]) if dim not in cut]
     grid = [dim for dim in kept if all(dim in names_of(out) for out in outs)]
@@ -272,8 +272,8 @@ def _kernel(ops: Stage, outs: tuple[SSAValue, ...], shards: GroupShards) -> Spat
     return grid_node(grid, (group,), ops, outs)
 
 
-def _check_parts_of(outs: Sequence[SSAValue], ops: Stage, dim: str) -> None:
-    """Check that programs that share `dim` have parts of all results to store."""
+def _check_results(outs: Sequence[SSAValue], ops: Stage, dim: str) -> None:
+    """Check that programs that shard `dim` have shards of all results to store."""
     for op in ops:
         for value in op.results:
             if value in outs and dim not in names_of(value):
@@ -298,7 +298,7 @@ def _stages(
         loops = _loops(stage, shards)
         wanted = later | set(outs)
         for tree in loop_trees(stage, loops, wanted):
-            yield from _with_parts(tree, shards)
+            yield from _with_partial_folds(tree, shards)
 
 
 def stages_of(ops: Stage) -> Iterator[Stage]:
@@ -335,7 +335,7 @@ def _loops(stage: Stage, shards: GroupShards) -> tuple[str, ...]:
     return nested_loops(stage, dims, extents)
 
 
-def _with_parts(tree: Tree, shards: GroupShards) -> Iterator[Tree]:
+def _with_partial_folds(tree: Tree, shards: GroupShards) -> Iterator[Tree]:
     """
     Yield a tree, with each fold over the sharded dimension in a loop of one iteration.
 

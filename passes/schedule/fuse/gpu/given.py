@@ -18,7 +18,7 @@ from comet.digraph import topological_order
 from comet.passes.analysis.levels import compute_block
 from comet.passes.analysis.op_groups import BlockSizes, defining_ops
 from comet.passes.analysis.stored_values import named_values, value_names
-from comet.passes.schedule.fuse.gpu.groups import Border, Part, Partition, values_read
+from comet.passes.schedule.fuse.gpu.groups import Border, Group, Partition, values_read
 from comet.passes.schedule.fuse.gpu.scatters import meet_in_memory, scatters_of
 
 
@@ -46,7 +46,7 @@ def given_partition(func: FuncOp, ops: Sequence[Operation], text: str) -> Partit
     for kernel, values in zip(kernels, stored, strict=True):
         if mistake := _mistake(kernel, named, sizes):
             raise OpError(func, f"fuse: the kernel of %{named[values[0]]} {mistake}")
-    borders = [op for op in ops if isinstance(op, Border)]
+    borders = [(op,) for op in ops if isinstance(op, Border)]
     return _in_order((*kernels, *borders))
 
 
@@ -96,23 +96,22 @@ def _kernel(
     return tuple(op for op in ops if op in needed)
 
 
-def _in_order(parts: Sequence[Part]) -> Partition:
-    """Return the parts, each after those that compute what it reads."""
-    made: dict[SSAValue, Part] = {}
-    for part in parts:
-        for op in part if isinstance(part, tuple) else (part,):
-            made |= {result: part for result in op.results if result not in made}
+def _in_order(groups: Sequence[Group]) -> Partition:
+    """Return the groups, each after those that compute what it reads."""
+    made: dict[SSAValue, Group] = {}
+    for group in groups:
+        for op in group:
+            made |= {result: group for result in op.results if result not in made}
 
-    def producers(part: Part) -> Iterator[Part]:
-        return (made[value] for value in values_read(part) if value in made)
+    def producers(group: Group) -> Iterator[Group]:
+        return (made[value] for value in values_read(group) if value in made)
 
     try:
-        return tuple(topological_order(parts, producers))
+        return tuple(topological_order(groups, producers))
     except CycleError as error:
-        cycle: Sequence[Part] = error.args[1]
-        first = min(cycle, key=parts.index)
+        cycle: Sequence[Group] = error.args[1]
         raise OpError(
-            first[0] if isinstance(first, tuple) else first,
+            min(cycle, key=groups.index)[0],
             "fuse: kernels has two that depend on each other; store a value that "
             "goes from one to the other in a third kernel",
         ) from None

@@ -42,6 +42,7 @@ from comet.passes.schedule.fuse.gpu.scatters import (
     scatters_of,
     units,
     with_scatters,
+    without_scatters,
 )
 from comet.passes.schedule.fuse.instance_ops import read_instance_ops
 from comet.passes.schedule.fuse.strategy import Strategy, begins_nest
@@ -53,7 +54,7 @@ PRODUCTS = (ContractOp, MapOp, CastOp)
 """Ops that kernels may recompute, for each tile that needs them."""
 
 Group: TypeAlias = tuple[Operation, ...]
-"""Ops of one kernel, in order."""
+"""Ops of one kernel, in order; or a single op between kernels, see `Border`."""
 
 Values: TypeAlias = tuple[SSAValue, ...]
 
@@ -63,13 +64,15 @@ Kernel: TypeAlias = tuple[Group, Values]
 Border: TypeAlias = View | CollectiveOp
 """An op between kernels: a view of a value in device memory, or a collective."""
 
-Part: TypeAlias = Group | Border
-"""A kernel, as its ops, or an op between kernels."""
-
-Partition: TypeAlias = tuple[Part, ...]
+Partition: TypeAlias = tuple[Group, ...]
 """
 The work of one GPU, in order. An op that several kernels recompute is in each of them.
 """
+
+
+def is_kernel(group: Group) -> bool:
+    """Return whether a group is a kernel, not a view or a collective."""
+    return not isinstance(group[0], Border)
 
 
 def elementary_ops(func: FuncOp) -> tuple[Operation, ...]:
@@ -140,21 +143,21 @@ def partition_of(ops: Sequence[Operation], strategy: Strategy) -> Partition:
     recompute products of earlier kernels.
     """
     sizes = BlockSizes(ops)
-    parts = tuple(_parts(ops, strategy, sizes))
+    groups = tuple(_groups(ops, strategy, sizes))
     if not strategy.recompute:
-        return parts
-    groups = [part for part in parts if isinstance(part, tuple)]
+        return groups
+    kernels = list(filter(is_kernel, groups))
     return tuple(
-        with_products(part, groups[: groups.index(part)], sizes)
-        if isinstance(part, tuple)
-        else part
-        for part in parts
+        with_products(group, kernels[: kernels.index(group)], sizes)
+        if is_kernel(group)
+        else group
+        for group in groups
     )
 
 
-def _parts(
+def _groups(
     ops: Sequence[Operation], strategy: Strategy, sizes: BlockSizes
-) -> Iterator[Part]:
+) -> Iterator[Group]:
     name = "isolate_contractions" if strategy.name == "none" else "full"
     group: list[Operation] = []
     for unit in units(in_stages(ops)):
@@ -167,8 +170,8 @@ def _parts(
         if group and (between or begins or separate):
             yield tuple(group)
             group = []
-        if isinstance(op, Border):
-            yield op
+        if between:
+            yield unit
         else:
             group += unit
     if group:
@@ -194,15 +197,13 @@ def with_own_casts_and_positions(
     computed only from positions, such as the condition of a mask: it is not stored,
     unless as the ids of a scatter, which are in memory before its kernel.
     """
-    repeated, parts = casts_and_positions(ops), list[Part]()
-    for part in partition:
-        if isinstance(part, tuple):
-            computing = tuple(op for op in part if not isinstance(op, ScatterAddOp))
-            read = defining_ops(values_read(computing), repeated)
-            parts.append((*(op for op in ops if op in read), *part))
-        else:
-            parts.append(part)
-    return tuple(parts)
+    repeated, groups = casts_and_positions(ops), list[Group]()
+    for group in partition:
+        if is_kernel(group):
+            read = defining_ops(values_read(without_scatters(group)), repeated)
+            group = (*(op for op in ops if op in read), *group)
+        groups.append(group)
+    return tuple(groups)
 
 
 def casts_and_positions(ops: Iterable[Operation]) -> frozenset[Operation]:
@@ -244,16 +245,14 @@ def with_products(group: Group, earlier: Sequence[Group], sizes: BlockSizes) -> 
     return (*(op for other in earlier for op in other if op in recomputed), *group)
 
 
-def values_read(part: Part) -> frozenset[SSAValue]:
+def values_read(group: Group) -> frozenset[SSAValue]:
     """
-    Return the values that a part reads and does not compute, constants included.
+    Return the values that a group reads and does not compute, constants included.
 
     Ids of what it scatters are in memory, even where it computes them for other ops.
     """
-    if isinstance(part, Operation):
-        return frozenset(part.operands)
-    inside, values = set(part), (value for op in part for value in op.operands)
-    ids = (op.ids for op in scatters_of(part))
+    inside, values = set(group), (value for op in group for value in op.operands)
+    ids = (op.ids for op in scatters_of(group))
     return frozenset((*ids, *(each for each in values if each.owner not in inside)))
 
 

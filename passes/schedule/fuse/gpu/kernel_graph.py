@@ -21,21 +21,21 @@ from comet.digraph import reachable, topological_order
 from comet.passes.analysis.op_groups import BlockSizes, connected, defining_ops
 from comet.passes.dataflow.launches import Needs
 from comet.passes.schedule.fuse.gpu.groups import (
-    Border,
     Group,
     Kernel,
     Partition,
     Values,
     inputs_of,
+    is_kernel,
 )
 from comet.passes.schedule.fuse.gpu.scatters import meet_in_memory, scatters_of, units
 
 REUSING = (ContractOp, FoldOp)
 """Ops that may read a tile several times, and would recompute it each time."""
 
-Parts: TypeAlias = tuple[Group, ...]
+Groups: TypeAlias = tuple[Group, ...]
 
-State: TypeAlias = tuple[dict[Operation, Group], dict[Group, Parts]]
+State: TypeAlias = tuple[dict[Operation, Group], dict[Group, Groups]]
 
 
 class _HashedOnce(tuple[Operation, ...]):
@@ -64,7 +64,7 @@ class KernelGraph:
         self._position = {op: index for index, op in enumerate(ops)}
         self._scatters = bool(scatters_of(ops))
         self._group_of = dict[Operation, Group]()
-        self._parts_of: dict[Group, Parts] = {}
+        self._merged_from: dict[Group, Groups] = {}
         """The groups that each merged group consists of."""
         self._users_of: dict[SSAValue, frozenset[Operation]] = {}
         self._outputs: dict[Group, Values] = {}
@@ -82,7 +82,7 @@ class KernelGraph:
 
     def kernels(self) -> Iterator[Group]:
         """Yield the groups that are kernels, not views or collectives."""
-        return filter(_is_kernel, self._groups())
+        return filter(is_kernel, self._groups())
 
     def merged(self, one: Group, other: Group) -> Group:
         """Return the ops of two groups, in program order."""
@@ -124,13 +124,13 @@ class KernelGraph:
         )
         found.pop(group, None)
         start = self._position[self._first(group)]
-        for other in filter(_is_kernel, found):
+        for other in filter(is_kernel, found):
             if not later or self._position[self._first(other)] > start:
                 yield other
 
     def needs(self) -> Needs[Kernel]:
         """Return the kernels with their outputs, and those that each one reads from."""
-        groups = [part for part in self.partition() if isinstance(part, tuple)]
+        groups = filter(is_kernel, self.partition())
         kernels = {group: (group, self.outputs_of(group)) for group in groups}
         read = {
             kernel: frozenset(kernels[each] for each in self._kernels_before(group))
@@ -140,18 +140,16 @@ class KernelGraph:
 
     def partition(self) -> Partition:
         """Return the groups in an order in which producers come first."""
-        return tuple(
-            first if isinstance(first := group[0], Border) else group
-            for group in self._in_turn()
-        )
+        groups = sorted(self._groups(), key=lambda group: self._position[group[-1]])
+        return tuple(topological_order(groups, self._producers))
 
     def epilogues(self) -> Iterator[Group]:
         """
         Yield the elementwise ops that could end a kernel of products.
 
         They are a chain: each op is the only user of the result before it, and has its
-        dimensions. The chain begins with a value that the kernel stores, and is a part
-        of another kernel.
+        dimensions. The chain begins with a value that the kernel stores, and another
+        kernel has it, with more ops.
         """
         for group in self.kernels():
             if any(isinstance(op, ContractOp) for op in group):
@@ -174,51 +172,51 @@ class KernelGraph:
     def merge(self, one: Group, other: Group) -> Group:
         """Merge two groups; return the merged one."""
         merged = self._join(one, other)
-        self._parts_of[merged] = one, other
+        self._merged_from[merged] = one, other
         return merged
 
-    def undo(self, group: Group) -> Parts:
+    def undo(self, group: Group) -> Groups:
         """
         Undo the merge that made `group`; return the two groups.
 
         Empty if there was no merge, or there is no such group any more.
         """
-        parts = self._parts_of.get(group, ()) if self._exists(group) else ()
-        for part in parts:
-            self._set(part)
-        return parts
+        merged = self._merged_from.get(group, ()) if self._exists(group) else ()
+        for each in merged:
+            self._set(each)
+        return merged
 
     def redo(self, group: Group) -> None:
         """Take back `undo`."""
         self._set(group)
 
-    def separate(self, group: Group) -> Parts:
+    def separate(self, group: Group) -> Groups:
         """
         Make products that only have inputs in common kernels of their own.
 
-        Each has its epilogue. Returns these kernels; empty if a part of `group` that
-        does not depend on the others has no product and no fold.
+        Each has its epilogue. Returns these kernels; empty if there is only one, or if
+        ops that do not depend on the others have no product and no fold.
         """
-        parts = connected(self._not_recomputed(group))
-        have_products = (any(isinstance(op, REUSING) for op in part) for part in parts)
-        if len(parts) < 2 or not all(have_products):
+        apart = connected(self._not_recomputed(group))
+        have_products = (any(isinstance(op, REUSING) for op in ops) for ops in apart)
+        if len(apart) < 2 or not all(have_products):
             return ()
-        for part in parts:
-            self.add(part)
-        return tuple(self._group_of[part[0]] for part in parts)
+        for ops in apart:
+            self.add(ops)
+        return tuple(self._group_of[ops[0]] for ops in apart)
 
     def state(self) -> State:
         """Return what `restore` needs to undo all later merges and moves."""
-        return dict(self._group_of), dict(self._parts_of)
+        return dict(self._group_of), dict(self._merged_from)
 
     def restore(self, state: State) -> None:
         """Go back to a former state."""
-        self._group_of, self._parts_of = state
+        self._group_of, self._merged_from = state
         self._numbers = {}
 
-    def move(self, ops: Group) -> Parts:
+    def move(self, ops: Group) -> Groups:
         """
-        Move a part of a kernel to the only other kernel that computes its operands.
+        Move ops of a kernel to the only other kernel that computes their operands.
 
         Returns the two kernels after that; empty if it is not legal.
         """
@@ -299,18 +297,13 @@ class KernelGraph:
                 self._numbers, numbers[merged] = numbers, low
         return merged
 
-    def _in_turn(self) -> Iterator[Group]:
-        """Yield the groups in an order in which producers come first."""
-        groups = sorted(self._groups(), key=lambda group: self._position[group[-1]])
-        return topological_order(groups, self._producers)
-
     def _merge_if_legal(self, group: Group, kernel: Group) -> bool:
         """
         Merge a group with a kernel; return whether that is legal.
 
         `undo` leaves them merged.
         """
-        legal = _is_kernel(kernel) and self.can_merge(group, kernel)
+        legal = is_kernel(kernel) and self.can_merge(group, kernel)
         if legal:
             self._join(group, kernel)
         return legal
@@ -350,7 +343,7 @@ class KernelGraph:
     def _kernels_before(self, group: Group) -> Iterator[Group]:
         """Yield the kernels that `group` reads from, directly or through views."""
         for producer in self._producers(group):
-            if _is_kernel(producer):
+            if is_kernel(producer):
                 yield producer
             else:
                 yield from self._kernels_before(producer)
@@ -385,7 +378,7 @@ class KernelGraph:
     def _number(self, group: Group) -> int:
         """Return the topological number of a group."""
         if not self._numbers:
-            self._numbers = {each: index for index, each in enumerate(self._in_turn())}
+            self._numbers = {each: index for index, each in enumerate(self.partition())}
         return self._numbers[group]
 
     def _chain_after(self, value: SSAValue) -> Iterator[Operation]:
@@ -409,7 +402,3 @@ def _is_only_for(value: SSAValue, op: Operation) -> bool:
 def _same_dims(value: SSAValue, op: Operation) -> bool:
     """Return whether the result of an op has the dimensions of a value."""
     return set(names_of(value)) == set(names_of(op.results[0]))
-
-
-def _is_kernel(group: Group) -> bool:
-    return not isinstance(group[0], Border)

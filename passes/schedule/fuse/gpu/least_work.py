@@ -52,31 +52,31 @@ def vector_ops(
             yield step
 
 
-def least_part(
+def least_fraction(
     group: Group, dim: str, extents: Mapping[str, int], blocks: Blocks, gpu: Device
 ) -> Real:
     """
-    Return the least part of the positions along `dim` that a loop over it visits.
+    Return the least fraction of the positions along `dim` that a loop over it visits.
 
     It is the mean over all programs, which have `blocks` of the grid. A mask ends a
     loop only where indices along it are compared, see `schedule.masked_loops`: with the
     rows of a program, or with lengths, which the kernel reads. Where masks bound the
-    end and the start, what is left of both parts is at least their sum less all
+    end and the start, what is left of both fractions is at least their sum less all
     positions. 0 if they are read in another way.
     """
-    parts: list[Real] = [1.0, 1.0]
+    fractions: list[Real] = [1.0, 1.0]
     for op in group:
         for side, value in enumerate(op.operands):
             if isinstance(value.owner, IndexOp) and value.owner.dim == dim:
                 other = _compared_with(op, side)
                 if other is None or _is_unclear(other, group):
                     return 0.0
-                parts[side] = np.minimum(parts[side], gpu.mean_length)
+                fractions[side] = np.minimum(fractions[side], gpu.mean_length)
                 if (bound := position_of(other)) is not None:
                     bound = replace(bound, since=side != FIRST)
                     run = _least_visited(bound, dim, extents, blocks)
-                    parts[side] = np.minimum(parts[side], run)
-    begin, end = parts
+                    fractions[side] = np.minimum(fractions[side], run)
+    begin, end = fractions
     left = np.minimum(begin, end) - (1 - np.maximum(begin, end))
     return np.maximum(left, 0.0)
 
@@ -101,7 +101,7 @@ def _least_visited(
     bound: Bound, dim: str, extents: Mapping[str, int], blocks: Blocks
 ) -> Real:
     """
-    Return the part of positions that programs run if all blocks along a loop are 1.
+    Return the fraction of positions that programs visit if a loop has blocks of 1.
 
     With larger ones it is more; and so it is with larger blocks of rows, if all rows
     are in blocks of one size.

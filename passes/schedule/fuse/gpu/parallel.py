@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import groupby
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias
 
 from xdsl.ir import Operation
 
 from comet.passes.schedule.fuse.gpu.forms import Forms
-from comet.passes.schedule.fuse.gpu.groups import Border, Kernel, Part, Partition
+from comet.passes.schedule.fuse.gpu.groups import Kernel, Partition
 from comet.passes.schedule.fuse.gpu.priority import first_kernels, priority_partition
 from comet.passes.schedule.fuse.gpu.trial import noted
 from comet.passes.search.ahead import ahead, processes
@@ -18,11 +18,11 @@ from comet.passes.search.ahead import ahead, processes
 FEWEST_OPS = 16
 """Fewer ops are fused sooner than a process is forked."""
 
-PARTS = 8
+TASKS = 8
 """The tasks in which the first kernels are priced, as some take longer."""
 
-Numbers: TypeAlias = list[int | list[int]]
-"""A partition, by the numbers of its ops: lists are kernels."""
+Numbers: TypeAlias = list[list[int]]
+"""A partition, by the numbers of its ops."""
 
 
 class Way(NamedTuple):
@@ -57,11 +57,7 @@ def partitions_by_priority(
 
     def numbers(together: Sequence[Way]) -> list[Numbers]:
         return [
-            [
-                [number[op] for op in part] if isinstance(part, tuple) else number[part]
-                for part in merged(way)
-            ]
-            for way in together
+            [[number[op] for op in group] for group in merged(way)] for way in together
         ]
 
     def nothing() -> list[Numbers]:
@@ -72,27 +68,20 @@ def partitions_by_priority(
     tasks = [*(partial(numbers, each) for each in alike), nothing]
     with ahead([partial(noted, task) for task in tasks]) as done:
         return [
-            tuple(_part(ops, part) for part in found)
+            tuple(tuple(ops[number] for number in group) for group in found)
             for index in range(len(tasks))
             for found in done.result(index).learned()
         ]
 
 
-def _part(ops: Sequence[Operation], numbers: int | list[int]) -> Part:
-    """Return a part of a partition by the numbers of its ops."""
-    if isinstance(numbers, int):
-        return cast(Border, ops[numbers])
-    return tuple(ops[number] for number in numbers)
-
-
 def _price(kernels: Sequence[Kernel], forms: Forms) -> None:
     """Price kernels in several processes."""
 
-    def price(part: Sequence[Kernel]) -> None:
-        for kernel in part:
+    def price(some: Sequence[Kernel]) -> None:
+        for kernel in some:
             forms.seconds(*kernel)
 
-    parts = [kernels[first::PARTS] for first in range(PARTS)]
-    with ahead([partial(noted, partial(price, part)) for part in parts]) as done:
-        for index in range(PARTS):
+    tasks = [partial(price, kernels[first::TASKS]) for first in range(TASKS)]
+    with ahead([partial(noted, task) for task in tasks]) as done:
+        for index in range(TASKS):
             done.result(index).learned()

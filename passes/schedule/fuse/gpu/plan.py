@@ -34,6 +34,7 @@ from comet.passes.analysis.reduction_loops import (
 from comet.passes.schedule.fuse.gpu.groups import (
     Group,
     Partition,
+    is_kernel,
     values_read,
     with_own_casts_and_positions,
 )
@@ -75,23 +76,23 @@ def plan_steps(
     """Plan the work of one GPU for `func`, in order."""
     *body, terminator = compute_block(func).ops
     partition = with_own_casts_and_positions(partition, body)
-    reads = {value for part in partition for value in values_read(part)}
+    reads = {value for group in partition for value in values_read(group)}
     kept = reads.union(terminator.operands)
-    ops = (op for op in partition if not isinstance(op, tuple))
-    readers = (op for op in ops if not isinstance(op, IN_PLACE))
+    borders = (group[0] for group in partition if not is_kernel(group))
+    readers = (op for op in borders if not isinstance(op, IN_PLACE))
     steps: list[Step] = _constants((*readers, terminator))
     stored: set[SSAValue] = set()
-    for part in partition:
-        if not isinstance(part, tuple):
-            steps.append(Leaf((part,)))
+    for group in partition:
+        if not is_kernel(group):
+            steps.append(Leaf(group))
             continue
-        results = (result for op in part for result in op.results)
+        results = (result for op in group for result in op.results)
         if outs := tuple(v for v in results if v in kept and v not in stored):
-            needed = defining_ops(computed(outs), set(part))
-            needed = needed.union(scatters_of(part))
-            group = tuple(op for op in part if op in needed)
-            steps.append(plan(group, outs))
-            steps.extend(Leaf((op,)) for op in scatters_of(group))
+            needed = defining_ops(computed(outs), set(group))
+            needed = needed.union(scatters_of(group))
+            ops = tuple(op for op in group if op in needed)
+            steps.append(plan(ops, outs))
+            steps.extend(Leaf((op,)) for op in scatters_of(ops))
             stored.update(outs)
     return tuple(steps)
 
@@ -130,7 +131,7 @@ def plan_kernel(strategy: Strategy, ops: Group, outs: tuple[SSAValue, ...]) -> S
 
     Each reduced dimension has a loop, except one that needs several reduction loops if
     the strategy keeps `full_rows`, and one that cannot nest with the other loops. A
-    fold over a dimension of which each rank has a part always has a loop, whose
+    fold over a dimension of which each rank has a shard always has a loop, whose
     combiner shows that the result is partial.
     """
     (kernel,) = plan_forms((strategy,), ops, outs)
@@ -159,20 +160,20 @@ def loop_nests(strategies: Iterable[Strategy], ops: Group) -> tuple[LoopNest, ..
 
 def _loop_nests(strategies: Iterable[Strategy], ops: Group) -> Iterator[LoopNest]:
     """Yield the loops for each strategy, and the tiles that they spill."""
-    parts = {op.dim.data for op in ops if isinstance(op, FoldOp) and _is_part(op)}
+    partial = {op.dim.data for op in ops if isinstance(op, FoldOp) and _is_partial(op)}
     extents = {dim: n for op in ops for dim, n in extents_of_op(op).items()}
     counts = reduction_loop_counts(ops)
 
     @cache
     def nested(dims: tuple[str, ...]) -> tuple[str, ...]:
-        return nested_loops(ops, dims, extents, parts)
+        return nested_loops(ops, dims, extents, partial)
 
     for strategy in strategies:
         loops = nested(
             tuple(
                 dim
                 for dim, count in counts.items()
-                if not strategy.full_rows or dim in parts or count == 1
+                if not strategy.full_rows or dim in partial or count == 1
             )
         )
         several = [dim for dim in loops if strategy.spill and counts[dim] > 1]
@@ -180,7 +181,7 @@ def _loop_nests(strategies: Iterable[Strategy], ops: Group) -> Iterator[LoopNest
         yield LoopNest(loops, frozenset(kept), tuple(counts[dim] for dim in loops))
 
 
-def _is_part(fold: FoldOp) -> bool:
+def _is_partial(fold: FoldOp) -> bool:
     """Return whether a fold gives partial results, which an all-gather collects."""
     uses = (use.operation for result in fold.outs for use in result.uses)
     return any(isinstance(user, AllGatherOp) for user in uses)

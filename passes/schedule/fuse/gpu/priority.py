@@ -45,7 +45,7 @@ from comet.passes.schedule.fuse.gpu.groups import (
     Values,
     in_stages,
 )
-from comet.passes.schedule.fuse.gpu.kernel_graph import KernelGraph, Parts
+from comet.passes.schedule.fuse.gpu.kernel_graph import Groups, KernelGraph
 
 EAGER = 1.2
 """How far bounds may be above the gain of a merge that is made eagerly."""
@@ -113,9 +113,8 @@ def _first_graph(
 ) -> KernelGraph:
     """Return the graph of kernels before any are merged by gain."""
     graph = KernelGraph(in_stages(ops), recomputed)
-    for part in start:
-        if isinstance(part, tuple):
-            graph.add(part)
+    for group in start:
+        graph.add(group)
     graph.add_epilogues()
     graph.add_prologues()
     return graph
@@ -140,7 +139,7 @@ def _merge_by_gain(
     prices: Prices,
     eagerness: float,
     changed: Iterable[Group] | None = None,
-    apart: Parts = (),
+    apart: Groups = (),
 ) -> None:
     """
     Merge the two kernels with the largest gain, as long as one is positive.
@@ -233,8 +232,8 @@ def _merge_otherwise(graph: KernelGraph, prices: Prices) -> None:
     least = prices.launched(graph.needs())
     for group in tuple(graph.kernels()):
         before, moved = graph.state(), inf
-        if parts := graph.undo(group):
-            _merge_by_gain(graph, prices, 1.0, parts, parts)
+        if apart := graph.undo(group):
+            _merge_by_gain(graph, prices, 1.0, apart, apart)
             moved = prices.launched(graph.needs())
         if moved < least:
             least = moved
