@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from graphlib import CycleError
 from typing import TypeAlias
 
 from comet.cost.accelerator.problem import Entry, Leaf, Node, Problem, Sizes, Tile
 from comet.cost.estimate import CostError
+from comet.digraph import topological_order
 
 Loops: TypeAlias = tuple[tuple[str, int], ...]
 """Dimension and factor of each loop of a temporal node, outermost first."""
@@ -139,21 +141,22 @@ def merged_order(
     orders: Sequence[Sequence[str]], dims: Iterable[str]
 ) -> tuple[list[str], list[str]]:
     """
-    Return a topological order of `orders`, and the dimensions that are in a cycle.
+    Return an order that agrees with all `orders`, and dimensions on which they differ.
 
-    Of dimensions that could be next, the first one in `dims` is.
+    One of both is empty. Of dimensions that could be next, the first one in `dims` is.
     """
-    remaining = [dim for dim in dims if any(dim in order for order in orders)]
-    merged: list[str] = []
-    while remaining:
-        rests = [[dim for dim in order if dim in remaining] for order in orders]
-        later = {dim for rest in rests for dim in rest[1:]}
-        free = next((dim for dim in remaining if dim not in later), None)
-        if free is None:
-            break
-        merged.append(free)
-        remaining.remove(free)
-    return merged, remaining
+
+    def before(dim: str) -> Iterator[str]:
+        for order in orders:
+            if dim in order:
+                yield from order[: order.index(dim)]
+
+    known = [dim for dim in dims if any(dim in order for order in orders)]
+    try:
+        return list(topological_order(known, before)), []
+    except CycleError as error:
+        cycle: Sequence[str] = error.args[1]
+        return [], [dim for dim in known if dim in cycle]
 
 
 def _left(sizes: Sizes, factors: Mapping[str, int]) -> Iterator[tuple[str, int]]:

@@ -75,17 +75,11 @@ def check_structure(problem: Problem, hardware: Hardware) -> None:
                     _check_collective(problem, hardware, tile, child)
 
 
-def check_tool(
-    problem: Problem, hardware: Hardware, *, counts: bool = True
-) -> TileExtents:
-    """
-    Check all rules of the COMET tool; `counts` are those of its 32-bit integers.
-
-    Returns the extents of every tile. Raises `CostError` for the first broken rule.
-    """
+def check_tool(problem: Problem, hardware: Hardware) -> None:
+    """Check all rules of the COMET tool; raises `CostError` for a broken one."""
     check_structure(problem, hardware)
     check_bindings(problem)
-    return check_factors(problem, hardware, counts=counts)
+    check_factors(problem, hardware)
 
 
 def check_factors(
@@ -94,7 +88,8 @@ def check_factors(
     """
     Check the rules of `check_tool` that depend on factors, not those of the structure.
 
-    Returns the extents of every tile. Raises `CostError` for the first broken rule.
+    With `counts`, also those of its 32-bit integers. Returns the extents of every tile.
+    Raises `CostError` for the first broken rule.
     """
     mappings = Mappings(problem)
     extents = tile_extents(mappings, hardware)

@@ -37,7 +37,7 @@ def topological_order(
     """
     number = {node: index for index, node in enumerate(nodes)}
     sorter = TopologicalSorter(
-        {node: number.keys() & set(producers(node)) for node in nodes}
+        {node: [each for each in producers(node) if each in number] for node in nodes}
     )
     sorter.prepare()
     ready: list[int] = []

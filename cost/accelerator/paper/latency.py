@@ -14,7 +14,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from comet.cost.accelerator.bindings import Group, binding_of, lanes_of, may_hide
+from comet.cost.accelerator.bindings import (
+    Group,
+    binding_of,
+    lanes_of,
+    may_hide,
+    tags_of,
+)
 from comet.cost.accelerator.compute import primitive_cycles
 from comet.cost.accelerator.flow import Flows, leaf_steps
 from comet.cost.accelerator.hardware import Hardware
@@ -234,23 +240,13 @@ def group_streams(state: Latency, tile: Tile, group: Group) -> list[Stream]:
     streams: list[Stream] = []
     seen: set[tuple[str, str]] = set()
     for member in group.members:
-        tags = _tags(member)
+        tags = tags_of(member)
         for flow in state.flows.flows[tile.index]:
             if flow.entry.tag in tags and flow.entry.key not in seen:
                 seen.add(flow.entry.key)
                 hidden = may_hide(member, group, binding, dependent=flow.dependent)
                 streams.append(stream_of(state.hardware, flow, hidden=hidden))
     return streams
-
-
-def _tags(member: Node) -> set[str]:
-    match member:
-        case Collective():
-            return {member.tag}
-        case Tile():
-            return {entry.tag for entry in member.entries}
-        case Leaf():
-            return {member.operation}
 
 
 def _shared(state: Latency, below: Ports) -> Ports:
