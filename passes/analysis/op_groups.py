@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from comet.dialects.collective.spmd import SpmdOp, region_states
 from comet.dialects.collective.state import States
 from comet.dialects.compound.dims import joined_extents, names_of
-from comet.digraph import reachable
+from comet.digraph import components, reachable
 
 T = TypeVar("T")
 
@@ -104,16 +104,15 @@ def defining_ops(
     return frozenset(reachable(owners(values), producers))
 
 
-def connected(ops: Iterable[Operation]) -> tuple[tuple[Operation, ...], ...]:
-    """
-    Return `ops` in groups that do not depend on each other.
+def connected(ops: Sequence[Operation]) -> tuple[tuple[Operation, ...], ...]:
+    """Return `ops` in the smallest groups that do not depend on each other."""
+    inside = set(ops)
 
-    Each has its ops in their order; a group is as small as that allows.
-    """
-    groups: list[list[Operation]] = []
-    for op in ops:
-        owners = {value.owner for value in op.operands}
-        apart = [group for group in groups if owners.isdisjoint(group)]
-        joined = (group for group in groups if group not in apart)
-        groups = [*apart, [*chain.from_iterable(joined), op]]
-    return tuple(map(tuple, groups))
+    def neighbours(op: Operation) -> Iterator[Operation]:
+        owners = (value.owner for value in op.operands)
+        users = (use.operation for value in op.results for use in value.uses)
+        for other in chain(owners, users):
+            if isinstance(other, Operation) and other in inside:
+                yield other
+
+    return tuple(components(ops, neighbours))

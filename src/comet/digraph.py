@@ -1,4 +1,4 @@
-"""Directed graphs: what a walk over edges reaches, and an order of producers first."""
+"""Graphs: what edges lead to, components, and an order with producers first."""
 
 from __future__ import annotations
 
@@ -24,6 +24,22 @@ def reachable(
             seen.add(node)
             yield node
             pending += following(node)
+
+
+def components(
+    nodes: Iterable[NodeT], neighbours: Callable[[NodeT], Iterable[NodeT]]
+) -> Iterator[tuple[NodeT, ...]]:
+    """
+    Yield `nodes` in groups between which there are no edges, each in their order.
+
+    `neighbours` gives the nodes with an edge to or from a node, also others than
+    `nodes`.
+    """
+    left: Sequence[NodeT] = list(nodes)
+    while left:
+        found = set(reachable(left[:1], neighbours))
+        yield tuple(node for node in left if node in found)
+        left = [node for node in left if node not in found]
 
 
 def topological_order(

@@ -6,7 +6,7 @@ from graphlib import CycleError
 
 import pytest
 
-from comet.digraph import reachable, topological_order
+from comet.digraph import components, reachable, topological_order
 
 EDGES = {"a": "bc", "b": "d", "c": "d", "d": "b", "e": "a"}
 """The nodes to which each node has edges; b and d are a cycle."""
@@ -20,6 +20,12 @@ def test_each_reachable_node_comes_once():
 def test_a_walk_asks_for_edges_only_as_far_as_it_is_read():
     walk = reachable("ax", EDGES.__getitem__)
     assert next(walk) == "x"  # which has no entry: its edges are not asked for
+
+
+def test_components_are_in_the_order_of_their_first_nodes():
+    edges = {"a": "d", "b": "", "c": "x", "d": "a", "e": "x", "x": "ce"}
+    found = components("abcde", edges.__getitem__)
+    assert ["".join(group) for group in found] == ["ad", "b", "ce"]
 
 
 def test_producers_come_first_and_the_order_stays_otherwise():

@@ -173,7 +173,7 @@ class TileSearch:
 
     def _around(self, plan: Plan) -> Values:
         """Return the neighbours of a plan that have the fixed factors."""
-        trials = neighbours(self.template, plan, self.template.leaders)
+        trials = neighbours(self.template, plan)
         matches = [trials[factor] == only for factor, only in self.fixed.items()]
         if not matches:
             return trials

@@ -27,6 +27,7 @@ from comet.cost.estimate import CostError
 from comet.cost.from_ir.capacity import Bytes, Sizes
 from comet.dialects.schedule import TemporalOp
 from comet.dialects.schedule.node import NodeOp, nodes_around
+from comet.digraph import components
 from comet.passes.schedule.tile.candidates import Candidates, block_of
 from comet.passes.schedule.tile.template import (
     Factor,
@@ -130,21 +131,16 @@ class FactorSpace:
         Nests are the trees that a function runs one after the other. The loops of one
         nest do not change the cost of the others.
         """
-        groups: list[tuple[set[Key], set[NodeOp]]] = []
-        for node in self.template.nodes:
-            if (key := self.template.keys[node]) in self.keys:
-                keys, roots = {key}, {node.outermost}
-                separate: list[tuple[set[Key], set[NodeOp]]] = []
-                for group in groups:
-                    if keys & group[0] or roots & group[1]:
-                        keys, roots = keys | group[0], roots | group[1]
-                    else:
-                        separate.append(group)
-                groups = [*separate, (keys, roots)]
-        parts = (tuple(k for k in self.keys if k in keys) for keys, _ in groups)
-        first = self.keys.index
-        ordered = sorted(parts, key=lambda keys: first(keys[0]))
-        return tuple(replace(self, keys=keys) for keys in ordered)
+        roots: dict[Key, set[NodeOp]] = {key: set() for key in self.keys}
+        for node, key in self.template.keys.items():
+            if key in roots:
+                roots[key].add(node.outermost)
+
+        def in_one_nest(key: Key) -> Iterator[Key]:
+            return (other for other in self.keys if roots[key] & roots[other])
+
+        nests = components(self.keys, in_one_nest)
+        return tuple(replace(self, keys=keys) for keys in nests)
 
     @property
     def whole(self) -> Parts:

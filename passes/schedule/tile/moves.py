@@ -59,9 +59,7 @@ def samples(template: Template, plan: Plan, fixed: Mapping[Factor, int]) -> Valu
     return {factor: chosen.get(factor, chosen[leaders[factor]]) for factor in factors}
 
 
-def neighbours(
-    template: Template, plan: Plan, leaders: Mapping[Factor, Factor]
-) -> Values:
+def neighbours(template: Template, plan: Plan) -> Values:
     """
     Return the plans that differ from `plan` in one factor, or in two related ones.
 
@@ -71,7 +69,7 @@ def neighbours(
     current = factors_of(plan)
     followers: dict[Factor, list[Factor]] = {}
     for factor in current:
-        followers.setdefault(leaders[factor], []).append(factor)
+        followers.setdefault(template.leaders[factor], []).append(factor)
     others = {
         leader: np.asarray([n for n in some_divisors(extent) if n != current[leader]])
         for leader, extent in (

@@ -92,7 +92,7 @@ def test_row_reductions_are_not_cut_outside_of_what_they_feed():
 def test_a_neighbour_is_tried_once_and_differs():
     template = template_of("none")
     plan = finest(template)
-    columns = neighbours(template, plan, template.leaders)
+    columns = neighbours(template, plan)
     tried = np.stack([*columns.values()], axis=1)
     assert len(np.unique(tried, axis=0)) == len(tried)
     changed = (tried != np.array([*factors_of(plan).values()])).sum(axis=1)
@@ -133,7 +133,7 @@ def test_loops_of_equal_parts_change_together():
     leaders = {dim: template.leaders[contract, dim][1] for dim in ("M", "K", "N", "N4")}
     assert leaders == {dim: dim for dim in leaders}
     assert {template.leaders[contract, dim][1] for dim in ("N1", "N2", "N3")} == {"N"}
-    columns = neighbours(template, finest(template), template.leaders)
+    columns = neighbours(template, finest(template))
     assert (columns[contract, "N"] == columns[contract, "N2"]).all()
     assert (columns[contract, "N"] != columns[contract, "N4"]).any()
 
