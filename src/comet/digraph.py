@@ -27,7 +27,7 @@ def reachable(
 
 
 def components(
-    nodes: Iterable[NodeT], neighbours: Callable[[NodeT], Iterable[NodeT]]
+    nodes: Sequence[NodeT], neighbours: Callable[[NodeT], Iterable[NodeT]]
 ) -> Iterator[tuple[NodeT, ...]]:
     """
     Yield `nodes` in groups between which there are no edges, each in their order.
@@ -35,11 +35,12 @@ def components(
     `neighbours` gives the nodes with an edge to or from a node, also others than
     `nodes`.
     """
-    left: Sequence[NodeT] = list(nodes)
-    while left:
-        found = set(reachable(left[:1], neighbours))
-        yield tuple(node for node in left if node in found)
-        left = [node for node in left if node not in found]
+    known = set[NodeT]()
+    for node in nodes:
+        if node not in known:
+            found = set(reachable((node,), neighbours))
+            known |= found
+            yield tuple(each for each in nodes if each in found)
 
 
 def topological_order(
