@@ -24,8 +24,13 @@ from comet.passes.dataflow.outline_mappings import (
     mapping_module,
     mapping_names,
 )
-from comet.passes.dataflow.outline_mappings.cuts import cuts, given_parts, joined
-from comet.passes.dataflow.outline_mappings.plan import Graph, Part, check_graph
+from comet.passes.dataflow.outline_mappings.cuts import cuts, given_mappings, joined
+from comet.passes.dataflow.outline_mappings.plan import (
+    Chain,
+    Graph,
+    PlannedMapping,
+    check_graph,
+)
 from comet.passes.explore.quick import AUTO_DIM, UNPADDED, AcceleratorPipeline, priced
 from comet.passes.graph.pad.extents import parse_extents
 from comet.passes.pipeline import AUTO, run_settled, spelled
@@ -84,11 +89,11 @@ class ChainSearch:
         goal = pipeline.goal
         place = f"@{func.sym_name.data}"
         with about(func):
-            parts = cheapest("chain", place, self.candidates(mappings), goal).result
-        names = tuple(mapping_names(func, len(parts)))
-        yield OutlineMappingsPass(self.graph.text(parts))
-        for part, name in zip(parts, names, strict=True):
-            yield NestedPass(name, spelled(self.mapped(part, name).result))
+            chain = cheapest("chain", place, self.candidates(mappings), goal).result
+        names = tuple(mapping_names(func, len(chain)))
+        yield OutlineMappingsPass(self.graph.text(chain))
+        for planned, name in zip(chain, names, strict=True):
+            yield NestedPass(name, spelled(self.mapped(planned, name).result))
         yield AnnotateCostPass(pipeline.model)
 
     def check(self) -> None:
@@ -108,57 +113,57 @@ class ChainSearch:
         check_graph(self.graph)
         check_expressible(func)
 
-    def candidates(self, mappings: str) -> Iterator[Candidate[tuple[Part, ...]]]:
+    def candidates(self, mappings: str) -> Iterator[Candidate[Chain]]:
         """Yield the chains that the option leaves open."""
         if mappings not in (AUTO, MERGED):
-            parts = given_parts(self.graph, mappings)
-            yield Candidate("given", partial(self.price, parts))
+            chain = given_mappings(self.graph, mappings)
+            yield Candidate("given", partial(self.price, chain))
             return
-        for label, parts in self.different_cuts():
-            yield Candidate(label, partial(self.price, parts))
+        for label, chain in self.different_cuts():
+            yield Candidate(label, partial(self.price, chain))
         if mappings == MERGED:
-            _, parts = next(cuts(self.graph))
-            yield Candidate(MERGED, partial(self.merged, parts))
+            _, chain = next(cuts(self.graph))
+            yield Candidate(MERGED, partial(self.merged, chain))
         if self.misfit is not None:
             yield Candidate("one mapping", partial(refuse, self.misfit))
 
-    def different_cuts(self) -> Iterator[tuple[str, tuple[Part, ...]]]:
+    def different_cuts(self) -> Iterator[tuple[str, Chain]]:
         """Yield the ways to cut the graph, each once, and not what fits nowhere."""
-        seen: list[tuple[Part, ...]] = []
-        for label, parts in cuts(self.graph):
-            if parts not in seen and (self.misfit is None or len(parts) > 1):
-                seen.append(parts)
-                yield f"{label}: {len(parts)} mappings", parts
+        seen: list[Chain] = []
+        for label, chain in cuts(self.graph):
+            if chain not in seen and (self.misfit is None or len(chain) > 1):
+                seen.append(chain)
+                yield f"{label}: {len(chain)} mappings", chain
 
-    def price(self, parts: Sequence[Part]) -> Found[tuple[Part, ...]]:
+    def price(self, chain: Chain) -> Found[Chain]:
         """
         Price a chain: the sums of the latencies and energies of its mappings.
 
         Raises PassFailedException or CostError if one has no mapping, or none that is
         cheap enough.
         """
-        names = mapping_names(self.graph.func, len(parts))
+        names = mapping_names(self.graph.func, len(chain))
         total, found = FREE, list[Mapped]()
-        for part, name in zip(parts, names, strict=True):
-            found.append(self.mapped(part, name, total))
+        for planned, name in zip(chain, names, strict=True):
+            found.append(self.mapped(planned, name, total))
             total = both(total, found[-1].cost)
         latencies = [mapping.cost.latency for mapping in found]
         longest = latencies.index(max(latencies))
-        limit = f"mapping {longest + 1} of {len(parts)}: {found[longest].limit}"
-        return Found(tuple(parts), total, limit)
+        limit = f"mapping {longest + 1} of {len(chain)}: {found[longest].limit}"
+        return Found(tuple(chain), total, limit)
 
-    def merged(self, parts: tuple[Part, ...]) -> Found[tuple[Part, ...]]:
+    def merged(self, chain: Chain) -> Found[Chain]:
         """
         Merge two mappings that follow each other while that makes the chain cheaper.
 
         The merge that saves most comes first. Raises what `price` does.
         """
-        found = self.price(parts)
+        found = self.price(chain)
         while (better := self._merge(found)) is not None:
             found = better
         return found
 
-    def _merge(self, found: Found[tuple[Part, ...]]) -> Found[tuple[Part, ...]] | None:
+    def _merge(self, found: Found[Chain]) -> Found[Chain] | None:
         """Return a chain with two mappings merged, None if none is cheaper."""
         goal, best = self.pipeline.goal, found
         for index in range(1, len(found.result)):
@@ -168,30 +173,32 @@ class ChainSearch:
                 continue
             with suppress(PassFailedException, CostError), session() as current:
                 with current.trying(f"merging {index} and {index + 1}", found.cost):
-                    chain = self.price((*before, pair, *after))
-                    best = min(best, chain, key=lambda priced: goal.order(priced.cost))
+                    trial = self.price((*before, pair, *after))
+                    best = min(best, trial, key=lambda priced: goal.order(priced.cost))
         return None if best is found else best
 
-    def mapped(self, part: Part, name: str, spent: Cost = FREE) -> Mapped:
+    def mapped(self, planned: PlannedMapping, name: str, spent: Cost = FREE) -> Mapped:
         """
-        Return the mapping of a part, called `name`; each part is searched once.
+        Return the passes that make a mapping, called `name`; it is searched once.
 
-        `spent` is the cost of the mappings before it. A part that was too expensive
-        then is searched again where more is left. Raises what `price` does.
+        `spent` is the cost of the mappings before it. One that was too expensive then
+        is searched again where more is left. Raises what `price` does.
         """
         with session() as current:
             ceiling = self._remaining(current.ceilings, spent)
-        found = self._mapped.get(part.ops)
+        found = self._mapped.get(planned.ops)
         if found is None or (
             isinstance(found, Rejected) and not found.holds_below(ceiling)
         ):
-            found = self._mapped[part.ops] = self._search(part, name, ceiling)
+            found = self._mapped[planned.ops] = self._search(planned, name, ceiling)
         if isinstance(found, Rejected):
             raise found.error
         return found
 
-    def _search(self, part: Part, name: str, ceiling: Cost | None) -> Mapped | Rejected:
-        module = mapping_module(self.graph.func, part, name)
+    def _search(
+        self, planned: PlannedMapping, name: str, ceiling: Cost | None
+    ) -> Mapped | Rejected:
+        module = mapping_module(self.graph.func, planned, name)
         try:
             with session() as current, current.trying(f"mapping @{name}", ceiling):
                 pipeline = options_for(self.pipeline, module)

@@ -11,7 +11,7 @@ to cut it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -26,12 +26,17 @@ from comet.dialects.chain import MappingOp
 from comet.dialects.collective.mesh import MeshOp
 from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.analysis.levels import IRLevel
-from comet.passes.dataflow.outline_mappings.cuts import earliest, given_parts, parts_of
+from comet.passes.dataflow.outline_mappings.cuts import (
+    earliest,
+    given_mappings,
+    mappings_at,
+)
 from comet.passes.dataflow.outline_mappings.plan import (
     NAME,
     ROOT_VIEWS,
+    Chain,
     Graph,
-    Part,
+    PlannedMapping,
     check_graph,
 )
 from comet.passes.function_pass import FunctionPass
@@ -59,32 +64,32 @@ class OutlineMappingsPass(FunctionPass):
             outline(graph, plan_chain(graph, self.mappings))
 
 
-def plan_chain(graph: Graph, mappings: str) -> tuple[Part, ...]:
+def plan_chain(graph: Graph, mappings: str) -> Chain:
     """Return the mappings that the option says; raises PassFailedException."""
     if mappings == "auto":
-        return parts_of(graph, earliest(graph))
-    return given_parts(graph, mappings)
+        return mappings_at(graph, earliest(graph))
+    return given_mappings(graph, mappings)
 
 
-def outline(graph: Graph, parts: Sequence[Part]) -> None:
+def outline(graph: Graph, chain: Chain) -> None:
     """Replace the ops of a function by the mappings of a chain and views between."""
     func = graph.func
-    names = tuple(mapping_names(func, len(parts)))
-    pairs = tuple(zip(parts, names, strict=True))
-    modules = [mapping_module(func, part, name) for part, name in pairs]
+    names = tuple(mapping_names(func, len(chain)))
+    pairs = tuple(zip(chain, names, strict=True))
+    modules = [mapping_module(func, planned, name) for planned, name in pairs]
     block = func.body.block
     *ops, returned = block.ops
     for op in (*ops, returned):
         op.detach()
     values: dict[SSAValue, SSAValue] = {}
-    for part, name in pairs:
-        _place_views(block, part.reads)
-        reads = [values.get(value, value) for value in part.reads]
-        mapping = MappingOp(name, reads, [value.type for value in part.writes])
-        mapping.location = func.location
-        block.add_op(mapping)
-        values |= dict(zip(part.writes, mapping.outs, strict=True))
-        for old, new in zip(part.writes, mapping.outs, strict=True):
+    for planned, name in pairs:
+        _place_views(block, planned.reads)
+        reads = [values.get(value, value) for value in planned.reads]
+        op = MappingOp(name, reads, [value.type for value in planned.writes])
+        op.location = func.location
+        block.add_op(op)
+        values |= dict(zip(planned.writes, op.outs, strict=True))
+        for old, new in zip(planned.writes, op.outs, strict=True):
             old.replace_all_uses_with(new)
     _place_views(block, returned.operands)
     block.add_op(returned)
@@ -113,13 +118,13 @@ def mapping_names(func: FuncOp, count: int) -> Iterator[str]:
         yield name
 
 
-def mapping_module(func: FuncOp, part: Part, name: str) -> ModuleOp:
+def mapping_module(func: FuncOp, planned: PlannedMapping, name: str) -> ModuleOp:
     """Return a module for one mapping: the machine, and a function with its ops."""
-    block = block_taking(part.reads)
-    values: dict[SSAValue, SSAValue] = dict(zip(part.reads, block.args, strict=True))
-    block.add_ops([op.clone(values) for op in part.ops])
-    block.add_op(ReturnOp(*(values[value] for value in part.writes)))
-    takes, returns = [v.type for v in part.reads], [v.type for v in part.writes]
+    block = block_taking(planned.reads)
+    values: dict[SSAValue, SSAValue] = dict(zip(planned.reads, block.args, strict=True))
+    block.add_ops([op.clone(values) for op in planned.ops])
+    block.add_op(ReturnOp(*(values[value] for value in planned.writes)))
+    takes, returns = [v.type for v in planned.reads], [v.type for v in planned.writes]
     outlined = FuncOp(name, (takes, returns), Region(block))
     outlined.location = func.location
     around = func.parent_op()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from xdsl.ir import Operation, SSAValue
@@ -21,8 +21,9 @@ from comet.passes.analysis.stored_values import named_values, value_names
 from comet.passes.dataflow.outline_mappings.plan import (
     NAME,
     ROOT_VIEWS,
+    Chain,
     Graph,
-    Part,
+    PlannedMapping,
     is_repeated,
 )
 
@@ -30,7 +31,7 @@ Places: TypeAlias = Mapping[Operation, int]
 """The number of the mapping that computes each op."""
 
 
-def cuts(graph: Graph) -> Iterator[tuple[str, tuple[Part, ...]]]:
+def cuts(graph: Graph) -> Iterator[tuple[str, Chain]]:
     """
     Yield ways to cut a graph, each with its name.
 
@@ -39,14 +40,14 @@ def cuts(graph: Graph) -> Iterator[tuple[str, tuple[Part, ...]]]:
     """
     early = earliest(graph)
     places = latest(graph, early) or early
-    yield "products", parts_of(graph, at_products(graph, places))
-    yield "fewest", parts_of(graph, places)
+    yield "products", mappings_at(graph, at_products(graph, places))
+    yield "fewest", mappings_at(graph, places)
 
 
-def parts_of(graph: Graph, places: Places) -> tuple[Part, ...]:
+def mappings_at(graph: Graph, places: Places) -> Chain:
     """Return the mappings, in the order of their numbers."""
     return tuple(
-        graph.part(op for op in graph.computing if places[op] == number)
+        graph.mapping(op for op in graph.computing if places[op] == number)
         for number in sorted(set(places.values()))
     )
 
@@ -116,7 +117,9 @@ def at_products(graph: Graph, places: Places) -> dict[Operation, int]:
     return _with_casts(graph, found)
 
 
-def joined(graph: Graph, first: Part, second: Part) -> Part | None:
+def joined(
+    graph: Graph, first: PlannedMapping, second: PlannedMapping
+) -> PlannedMapping | None:
     """Return two mappings that follow each other as one, None if they cannot be."""
     stored, ops = set(first.writes), (*first.ops, *second.ops)
     views = (value for value in second.reads if value not in stored)
@@ -124,10 +127,10 @@ def joined(graph: Graph, first: Part, second: Part) -> Part | None:
         return None
     if any(extents_conflict(ops, (op,)) for op in ops):
         return None
-    return graph.part(op for op in ops if not is_repeated(op))
+    return graph.mapping(op for op in ops if not is_repeated(op))
 
 
-def given_parts(graph: Graph, text: str) -> tuple[Part, ...]:
+def given_mappings(graph: Graph, text: str) -> Chain:
     """
     Return the mappings that store what `text` names, in this order.
 
@@ -135,7 +138,7 @@ def given_parts(graph: Graph, text: str) -> tuple[Part, ...]:
     and others read, and for a mapping that cannot be one.
     """
     named = value_names(graph.computing)
-    remaining, parts = set(graph.computing), list[Part]()
+    remaining, chain = set(graph.computing), list[PlannedMapping]()
     repeated = set(filter(is_repeated, graph.needed))
     for values in named_values(text, named, NAME, "mapping"):
         for value in values:
@@ -146,23 +149,24 @@ def given_parts(graph: Graph, text: str) -> tuple[Part, ...]:
                 )
         ops = remaining & defining_ops(values, remaining | repeated)
         remaining -= ops
-        parts.append(graph.part(ops))
+        chain.append(graph.mapping(ops))
     if remaining:
         last = next(op for op in reversed(graph.computing) if op in remaining)
         raise PassFailedException(
             f"{NAME}: no mapping computes %{named[last.results[-1]]}; name it, or a "
             "value that is computed from it"
         )
-    _check_parts(parts, named)
-    return tuple(parts)
+    found = tuple(chain)
+    _check_mappings(found, named)
+    return found
 
 
-def _check_parts(parts: Sequence[Part], named: Mapping[SSAValue, str]) -> None:
+def _check_mappings(chain: Chain, named: Mapping[SSAValue, str]) -> None:
     """Raise PassFailedException for what one mapping cannot hold."""
     stored: set[SSAValue] = set()
-    for part in parts:
-        name = named[part.writes[-1]]
-        for value in part.reads:
+    for planned in chain:
+        name = named[planned.writes[-1]]
+        for value in planned.reads:
             for source in sources(value):
                 if source in named and source not in stored:
                     raise PassFailedException(
@@ -170,12 +174,12 @@ def _check_parts(parts: Sequence[Part], named: Mapping[SSAValue, str]) -> None:
                         "other names, in part or joined, and no mapping before it "
                         f"stores %{named[source]}; name that before"
                     )
-        if any(extents_conflict(part.ops, (op,)) for op in part.ops):
+        if any(extents_conflict(planned.ops, (op,)) for op in planned.ops):
             raise PassFailedException(
                 f"{NAME}: the mapping of %{name} has a dimension with two extents; "
                 "store a value in between in another mapping"
             )
-        stored |= set(part.writes)
+        stored |= set(planned.writes)
 
 
 def _follows(op: Operation, places: Places) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
@@ -32,14 +33,18 @@ ROOT_VIEWS = RenameOp | SliceOp | ConcatOp
 
 
 @dataclass(frozen=True)
-class Part:
-    """The ops of one mapping, in order."""
+class PlannedMapping:
+    """One mapping: its ops, in order, and the values at its borders."""
 
     ops: tuple[Operation, ...]
     reads: tuple[SSAValue, ...]
     """The arguments, results of other mappings, and views of both that it reads."""
     writes: tuple[SSAValue, ...]
     """The results that other mappings read, perhaps through views, or the caller."""
+
+
+Chain: TypeAlias = tuple[PlannedMapping, ...]
+"""Mappings of one graph, each after those whose results it reads."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,7 @@ class Graph:
             extents_conflict(self.computing, (op,)) for op in self.computing
         )
 
-    def part(self, ops: Iterable[Operation]) -> Part:
+    def mapping(self, ops: Iterable[Operation]) -> PlannedMapping:
         """Return the mapping that computes `ops`, with the constants they read."""
         computed = set(ops)
         repeated = {op for op in self.needed if is_repeated(op)}
@@ -88,11 +93,13 @@ class Graph:
         operands = dict.fromkeys(value for op in ordered for value in captured_by(op))
         reads = tuple(v for v in operands if v.owner not in inside)
         results = (result for op in ordered if op in computed for result in op.results)
-        return Part(ordered, reads, tuple(v for v in results if _leaves(v, computed)))
+        return PlannedMapping(
+            ordered, reads, tuple(v for v in results if _leaves(v, computed))
+        )
 
-    def text(self, parts: Iterable[Part]) -> str:
+    def text(self, chain: Iterable[PlannedMapping]) -> str:
         """Return the option that makes these mappings."""
-        return format_stored(self.computing, (part.writes for part in parts))
+        return format_stored(self.computing, (planned.writes for planned in chain))
 
 
 def is_repeated(op: Operation) -> bool:

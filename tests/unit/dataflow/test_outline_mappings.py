@@ -17,8 +17,12 @@ from comet.dialects.chain import chained_mappings
 from comet.dialects.compound.dims import extents_of
 from comet.interpreter import run
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.dataflow.outline_mappings.cuts import cuts, given_parts
-from comet.passes.dataflow.outline_mappings.plan import ROOT_VIEWS, Graph, Part
+from comet.passes.dataflow.outline_mappings.cuts import cuts, given_mappings
+from comet.passes.dataflow.outline_mappings.plan import (
+    ROOT_VIEWS,
+    Graph,
+    PlannedMapping,
+)
 
 EDGE = f'attach-hardware{{path="{ROOT / "samples/hardware/edge.yaml"}"}}'
 BLOCKS = tiny_texts()
@@ -66,10 +70,10 @@ def random_graph(seed: int) -> str:
     return p.returning(*random.sample(made, min(3, len(made))))
 
 
-def check_part(part: Part) -> None:
+def check_mapping(planned: PlannedMapping) -> None:
     """Check what one mapping holds: no views of its own values, one extent a name."""
     extents: dict[str, int] = {}
-    for op in part.ops:
+    for op in planned.ops:
         assert not isinstance(op, ROOT_VIEWS)
         for value in (*op.operands, *op.results):
             for dim, extent in extents_of(value).items():
@@ -80,15 +84,15 @@ def check_cuts(text: str, name: str) -> None:
     """Check that every way to cut means the same, and that its text says it."""
     before = parse_module(text)
     graph = graph_of(before)
-    for _, parts in cuts(graph):
-        for part in parts:
-            check_part(part)
-        assert given_parts(graph, graph.text(parts)) == parts
+    for _, chain in cuts(graph):
+        for planned in chain:
+            check_mapping(planned)
+        assert given_mappings(graph, graph.text(chain)) == chain
         after = run_passes(
-            before, f'{EDGE},outline-mappings{{mappings="{graph.text(parts)}"}}'
+            before, f'{EDGE},outline-mappings{{mappings="{graph.text(chain)}"}}'
         )
         (func,) = compute_functions(after)
-        assert len(list(chained_mappings(func))) == len(parts)
+        assert len(list(chained_mappings(func))) == len(chain)
         assert_same_meaning(before, after, name)
 
 
@@ -117,7 +121,7 @@ def test_views_along_every_axis_keep_their_meaning(name: str):
 
 def test_the_vit_block_needs_two_mappings():
     module = parse_module(BLOCKS["vit"])
-    found = {label: len(parts) for label, parts in cuts(graph_of(module))}
+    found = {label: len(chain) for label, chain in cuts(graph_of(module))}
     assert found == {"products": 9, "fewest": 2}
 
 

@@ -342,8 +342,8 @@ def test_what_a_view_or_two_extents_separate_is_not_merged(
 ):
     (func,) = compute_functions(parse_module(text))
     graph = Graph(func)
-    _, parts = next(cuts(graph))
-    pairs = pairwise(parts)
+    _, chain = next(cuts(graph))
+    pairs = pairwise(chain)
     assert [joined(graph, *pair) is not None for pair in pairs] == joins
 
 
@@ -508,14 +508,14 @@ def test_what_was_too_expensive_is_searched_again_where_more_is_left():
     module = run_passes(parse_module(TWO), attach)
     (func,) = compute_functions(module)
     graph = Graph(func)
-    _, (part, *_) = next(cuts(graph))
+    _, (first, *_) = next(cuts(graph))
     pipeline = CometAcceleratorPass(pad="none", stream=False, strategy="full")
     search = ChainSearch(comet_context(), graph, pipeline)
     with session() as current:
         for _ in range(2):
             with current.trying("a chain", Cost(1.0, 1.0)):
                 with pytest.raises(PassFailedException):
-                    search.mapped(part, "first")
-        assert search.mapped(part, "first").cost.latency > 1
+                    search.mapped(first, "first")
+        assert search.mapped(first, "first").cost.latency > 1
         with current.trying("a chain", Cost(1.0, 1.0)):
-            assert search.mapped(part, "first").cost.latency > 1
+            assert search.mapped(first, "first").cost.latency > 1
