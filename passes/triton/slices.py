@@ -228,13 +228,13 @@ def _inside(
     """Return the slices in the body of a node."""
     slices = dict(outer)
     for loop in loop_slices(node):
-        part = slices[loop.dim]
-        if is_rank_loop(node, loop, part, ranks):
-            slices[loop.dim] = part.of_rank(loop, ranks.ranks)
+        current = slices[loop.dim]
+        if is_rank_loop(node, loop, current, ranks):
+            slices[loop.dim] = current.of_rank(loop, ranks.ranks)
         elif node.is_grid or is_one_loop(node):
-            slices[loop.dim] = part.by_number(loop)
+            slices[loop.dim] = current.by_number(loop)
         else:
-            slices[loop.dim] = part.in_loop(loop)
+            slices[loop.dim] = current.in_loop(loop)
     return slices
 
 
@@ -243,9 +243,9 @@ def is_one_loop(node: NodeOp) -> bool:
     return isinstance(node, TemporalOp) and node.coalesce is not None
 
 
-def is_rank_loop(node: NodeOp, loop: LoopSlice, part: Slice, ranks: RankLoops) -> bool:
+def is_rank_loop(node: NodeOp, loop: LoopSlice, outer: Slice, ranks: RankLoops) -> bool:
     """Whether a loop runs over ranks: it is the first of its dimension that may."""
-    if part.shard:
+    if outer.shard:
         return False
     if node.is_grid:
         return loop.dim in ranks.owned

@@ -262,13 +262,13 @@ def ends_with_tensor(op: CopyOp, tensor: SSAValue, slices: Slices) -> bool:
 
 def _ends(op: CopyOp, dim: str, extent: int, slices: Slices) -> bool:
     """Return that for one dimension, of which the tensor has `extent`."""
-    nodes, part = list(nodes_around(op))[::-1], slices[op.parent_op()][dim]
+    nodes, current = list(nodes_around(op))[::-1], slices[op.parent_op()][dim]
     loops = sum(cut_dims(node).count(dim) for node in nodes)
     lengths = dict.fromkeys(slices[node][dim].length for node in nodes)
     cut = [length for length in lengths if length < extent]
     return (
         op.padding is ReduceKind.ADD
-        and (part.length == part.block or not cut)
+        and (current.length == current.block or not cut)
         and len(cut) == loops
         and all(outer % inner == 0 for outer, inner in pairwise(cut))
     )

@@ -12,8 +12,8 @@ Triton's limit, and schedules that would assemble or split blocks in registers.
 To read in this order:
 
 * `program` and `kernel`: the launch plan, and one kernel of it; `grid`: its programs;
-* `table`: which function writes an op; `ops`, `sums`, `copies`, `loops` with
-  `loop_parts` and `coalesced`;
+* `table`: which function writes an op; `ops`, `sums`, `copies`, `loops` with `ranges`
+  and `coalesced`;
 * `values`, `offsets`, `buffers`, `memory`: tiles, slices of dimensions, and memory;
   `access` and `descriptors`: how tiles are loaded and stored;
 * several ranks: `ranks`, `channels`, `sends`, `waits`; programs that merge or share

@@ -101,11 +101,11 @@ def _of_one_source(scope: Scope, buffer: Buffer) -> Buffer:
     gathered = buffer.gathered
     if gathered is None or gathered.shard == 1:
         return buffer
-    part = scope.slices[gathered.dim]
-    if part.start is None or not part.shape.is_in_one_block(gathered.shard):
+    current = scope.slices[gathered.dim]
+    if current.start is None or not current.shape.is_in_one_block(gathered.shard):
         return buffer
     assert buffer.pointer is not None
-    source = _divided(scope, gathered, part.start, BinaryKind.FLOORDIV)
+    source = _divided(scope, gathered, current.start, BinaryKind.FLOORDIV)
     source.name_hint = "source"
     shard = scope.constexprs.extent(gathered.stored, gathered.shard)
     first = scope.binary(BinaryKind.MUL, source, shard)
@@ -159,7 +159,7 @@ def _load_ids(
     slices, loaded = [scope.slices[dim] for dim in ids.dims], scope.memory.loaded_ids
     home = None if ids.of_launch else home_of(scope, ids.dims)
     block = scope.builder.insertion_point.block if home is None else home.block
-    key = ids.identity, block, tuple(part.offsets() for part in slices)
+    key = ids.identity, block, tuple(each.offsets() for each in slices)
     if key not in loaded:
         before = replace(scope, early=home)
         mask = LoadMask([dim for dim in ids.dims if dim in masked], 0.0)
@@ -195,14 +195,14 @@ def _load_joined(
     scope: Scope, joined: Joined, element: Attribute, mask: LoadMask, comment: str
 ) -> Tile:
     """
-    Load the current slice of concatenated tensors: each tensor where its part is.
+    Load the current slice of concatenated tensors, each tensor where it is.
 
-    What is beyond the end belongs to the last part.
+    What is beyond the end belongs to the last one.
     """
     axes = scope.axes(joined.dims)
     found: Tile | None = None
     stops = (*joined.firsts[1:], None)
-    for buffer, first, stop in zip(joined.parts, joined.firsts, stops, strict=True):
+    for buffer, first, stop in zip(joined.inputs, joined.firsts, stops, strict=True):
         ends: list[SSAValue] = []
         if found is not None:
             ends.append(_compared(scope, joined, CompareKind.GE, first))
@@ -210,11 +210,11 @@ def _load_joined(
             ends.append(_compared(scope, joined, CompareKind.LT, stop))
         masks = ends if mask.condition is None else [*ends, mask.condition]
         inside = reduce(partial(both, scope), masks) if masks else None
-        part = replace(mask, condition=inside)
-        tile = load(scope, buffer, element, part, comment)
+        ends_mask = replace(mask, condition=inside)
+        tile = load(scope, buffer, element, ends_mask, comment)
         if found is not None:
             value = scope.insert(tl.WhereOp(ends[0], tile.value, found.value))
-            # Parts without memory hold their own number beyond the end.
+            # Inputs without memory hold their own number beyond the end.
             same_padding = tile.padding == found.padding
             padding = tile.padding if same_padding else dict[str, float]()
             tile = Tile(value, axes, padding)
@@ -227,10 +227,10 @@ def _compared(
     scope: Scope, joined: Joined, kind: CompareKind, position: int
 ) -> SSAValue:
     """Return the mask that compares positions along the joined dimension with one."""
-    axes, part = scope.axes(joined.dims), scope.slices[joined.along]
-    if joined.along not in axes and (offset := part.offsets()) is not None:
+    axes, current = scope.axes(joined.dims), scope.slices[joined.along]
+    if joined.along not in axes and (offset := current.offsets()) is not None:
         return compared_in_block(scope, kind, offset, position, joined.dims)
-    return placed(scope, joined.along, part.compared(kind, position), axes)
+    return placed(scope, joined.along, current.compared(kind, position), axes)
 
 
 def _full(scope: Scope, filled: Filled, element: Attribute) -> Tile:
@@ -319,13 +319,13 @@ def addresses(
     if isinstance(buffer, TableRows):
         pointers = _row_pointers(scope, buffer, axes, masked)
     for dim, stride in zip(buffer.dims, buffer.strides, strict=True):
-        part = scope.slices[dim]
+        current = scope.slices[dim]
         if (offsets := _in_memory(scope, buffer, dim)) is not None:
             offsets = placed(scope, dim, offsets, axes)
             for offset in steps_along(scope, buffer, dim, stride, offsets):
                 pointers = scope.insert(tl.AddPtrOp(pointers, offset))
         if dim in masked:
-            inside = placed(scope, dim, part.mask(), axes)
+            inside = placed(scope, dim, current.mask(), axes)
             mask = inside if mask is None else both(scope, mask, inside)
     if condition is not None:
         mask = condition if mask is None else both(scope, mask, condition)

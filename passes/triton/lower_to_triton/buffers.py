@@ -133,13 +133,13 @@ class Buffer:
             origins={renaming[dim]: value for dim, value in self.origins.items()},
             gathered=gathered and replace(gathered, dim=renaming[gathered.dim]),
             shifts={renaming[dim]: first for dim, first in self.shifts.items()},
-            merged={renaming[dim]: part for dim, part in self.merged.items()},
+            merged={renaming[dim]: pair for dim, pair in self.merged.items()},
         )
 
-    def merged_into(self, dim: str, into: str, part: MergedDim) -> Self:
-        """Return the memory with `dim` as a part of the merged dimension `into`."""
+    def merged_into(self, dim: str, into: str, merged: MergedDim) -> Self:
+        """Return the memory with `dim` as one of the two that `into` merges."""
         dims = tuple(into if name == dim else name for name in self.dims)
-        return replace(self, dims=dims, merged={**self.merged, into: part})
+        return replace(self, dims=dims, merged={**self.merged, into: merged})
 
     def without(self, dim: str) -> Self:
         """Return the memory without a dimension, at its first element."""
@@ -157,10 +157,10 @@ class Buffer:
         shift = self.shifts.get(dim, 0) + first
         return replace(self, shifts={**self.shifts, dim: shift})
 
-    def split(self, dim: str, part: tuple[str, str], size: int) -> Self:
-        """Return the memory with `dim` seen as parts and the `size` elements of one."""
-        axis, (outer, inner) = self.dims.index(dim), part
-        strides = tuple(_split(stride, dim, part, size) for stride in self.strides)
+    def split(self, dim: str, into: tuple[str, str], size: int) -> Self:
+        """Return the memory with `dim` seen as two, the inner one of extent `size`."""
+        axis, (outer, inner) = self.dims.index(dim), into
+        strides = tuple(_split(stride, dim, into, size) for stride in self.strides)
         stride = strides[axis]
         pair = None if stride is None else ((inner, size), *stride), stride
         shifts = {inner if d == dim else d: n for d, n in self.shifts.items()}
@@ -190,30 +190,30 @@ class Joined(Buffer):
     """Several tensors, one after the other along a dimension."""
 
     along: str = ""
-    parts: tuple[Buffer, ...] = ()
+    inputs: tuple[Buffer, ...] = ()
     """Each has its first element where it is in the whole."""
     firsts: tuple[int, ...] = ()
-    """The position of each part's first element."""
+    """The position of the first element of each."""
 
     def renamed(self, renaming: Mapping[str, str]) -> Self:
-        """Return the same parts under other dimension names."""
-        parts = tuple(part.renamed(renaming) for part in self.parts)
+        """Return the same tensors under other dimension names."""
+        inputs = tuple(each.renamed(renaming) for each in self.inputs)
         dims = tuple(renaming[dim] for dim in self.dims)
-        return replace(self, dims=dims, along=renaming[self.along], parts=parts)
+        return replace(self, dims=dims, along=renaming[self.along], inputs=inputs)
 
     def shifted(self, dim: str, first: int) -> Self:
-        """Return the parts of the whole that begins at `first` along `dim`."""
-        parts = tuple(part.shifted(dim, first) for part in self.parts)
+        """Return the tensors, of whose whole `first` is where `dim` begins."""
+        inputs = tuple(each.shifted(dim, first) for each in self.inputs)
         begin = first if dim == self.along else 0
         firsts = tuple(position - begin for position in self.firsts)
-        return replace(self, parts=parts, firsts=firsts)
+        return replace(self, inputs=inputs, firsts=firsts)
 
-    def split(self, dim: str, part: tuple[str, str], size: int) -> Self:
-        """Return the parts with another dimension than theirs seen in parts."""
+    def split(self, dim: str, into: tuple[str, str], size: int) -> Self:
+        """Return the tensors with another dimension than theirs seen as two."""
         axis = self.dims.index(dim)
-        dims = (*self.dims[:axis], *part, *self.dims[axis + 1 :])
-        parts = tuple(buffer.split(dim, part, size) for buffer in self.parts)
-        return replace(self, dims=dims, parts=parts)
+        dims = (*self.dims[:axis], *into, *self.dims[axis + 1 :])
+        inputs = tuple(each.split(dim, into, size) for each in self.inputs)
+        return replace(self, dims=dims, inputs=inputs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,7 +247,7 @@ class TableRows(Buffer):
         return replace(super().renamed(renaming), ids=ids, row=row)
 
     def shifted(self, dim: str, first: int) -> Self:
-        """Return the rows, or their parts, of which `first` is where `dim` begins."""
+        """Return the rows of which `first` is where `dim` begins."""
         if dim not in self.ids.dims:
             return super().shifted(dim, first)
         rows = super().shifted(dim, first) if dim in self.merged else self
@@ -270,11 +270,11 @@ class TableRows(Buffer):
             ids=self.ids.merged_into(outer, into, MergedDim(two, is_inner=False)),
         )
 
-    def split(self, dim: str, part: tuple[str, str], size: int) -> Self:
-        """Return the rows with `dim` seen as parts and the `size` elements of one."""
-        rows = super().split(dim, part, size)
+    def split(self, dim: str, into: tuple[str, str], size: int) -> Self:
+        """Return the rows with `dim` seen as two, the inner one of extent `size`."""
+        rows = super().split(dim, into, size)
         if dim in self.ids.dims:
-            return replace(rows, ids=self.ids.split(dim, part, size))
+            return replace(rows, ids=self.ids.split(dim, into, size))
         return rows
 
 
@@ -329,15 +329,15 @@ def _renamed(stride: Stride | None, renaming: Mapping[str, str]) -> Stride | Non
 
 
 def _split(
-    stride: Stride | None, dim: str, part: tuple[str, str], size: int
+    stride: Stride | None, dim: str, into: tuple[str, str], size: int
 ) -> Stride | None:
-    """Return a stride whose extent of `dim` is that of its parts and of one part."""
+    """Return a stride in which two extents stand for that of `dim`, see `split`."""
     if stride is None:
         return None
     found: Stride = ()
     for name, extent in stride:
         divides = name == dim and extent % size == 0
-        pair = (part[0], extent // size), (part[1], size)
+        pair = (into[0], extent // size), (into[1], size)
         found = (*found, *(pair if divides else ((name, extent),)))
     return found
 

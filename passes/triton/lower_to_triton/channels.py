@@ -71,7 +71,7 @@ def loop_over_peers(scope: Scope, comment: str) -> tuple[Scope, SSAValue]:
 
 
 def owned_slice(
-    scope: Scope, part: DimSlice, loop: LoopSlice, peer: SSAValue
+    scope: Scope, whole: DimSlice, loop: LoopSlice, peer: SSAValue
 ) -> tuple[DimSlice, Owner]:
     """Return the shard that a rank has of a dimension, at most `loop.tile` elements."""
     first = peer
@@ -80,8 +80,8 @@ def owned_slice(
         hint = f"start_{loop.dim.lower()}"
         first = scope.prologue.binary(BinaryKind.MUL, peer, shard, hint)
     loop = replace(loop, is_bounded=True)
-    shape = part.shape.of_rank(loop, ranks_of(scope).world)
-    return inner_slice(part, loop, shape, first, scope.prologue), Owner(peer, first)
+    shape = whole.shape.of_rank(loop, ranks_of(scope).world)
+    return inner_slice(whole, loop, shape, first, scope.prologue), Owner(peer, first)
 
 
 def from_owner(scope: Scope, received: Received, owner: Owner) -> Buffer:
@@ -239,8 +239,8 @@ def _flag_touched(
         if block.dim == channel.type.gather and dim not in scope.owners:
             inner, index = _each_block(scope, block.factor)
         else:
-            part = slice_in_message(scope, channel, block.dim, dim)
-            inner, index = _block_touched(scope, part, size, block.factor)
+            touched = slice_in_message(scope, channel, block.dim, dim)
+            inner, index = _block_touched(scope, touched, size, block.factor)
         if inner is not scope and flag is not None and flag is not source:
             flag.name_hint = "flag"
         scope = inner
@@ -276,34 +276,34 @@ def slice_in_message(
     gathers or splits, and else all of it, even if the slice is in a shard because
     another channel gathers or splits the dimension.
     """
-    part, owner = scope.slices[dim], scope.owners.get(dim)
-    start = part.named_start()
+    current, owner = scope.slices[dim], scope.owners.get(dim)
+    start = current.named_start()
     if owner is None:
-        return MessageSlice(part.shape, start)
+        return MessageSlice(current.shape, start)
     if stored not in (channel.type.gather, channel.type.split):
-        end = part.shape.shard * scope.over_ranks.ranks
-        return MessageSlice(part.shape.of_whole, start, end)
+        end = current.shape.shard * scope.over_ranks.ranks
+        return MessageSlice(current.shape.of_whole, start, end)
     if start is None or start is owner.first:
-        return MessageSlice(part.shape, None)
+        return MessageSlice(current.shape, None)
     first = tl.BinaryOp(BinaryKind.SUB, start, owner.first)
-    return MessageSlice(part.shape, scope.insert(first))
+    return MessageSlice(current.shape, scope.insert(first))
 
 
 def _block_touched(
-    scope: Scope, part: MessageSlice, size: int, count: int
+    scope: Scope, touched: MessageSlice, size: int, count: int
 ) -> tuple[Scope, SSAValue]:
     """Return a block of a slice; of several, in a loop over all."""
-    start = part.start
+    start = touched.start
     zero = scope.integer(0)
     last: SSAValue = scope.integer(count)
     if start is not None:
         first = scope.binary(BinaryKind.FLOORDIV, start, size)
-        if part.shape.is_in_one_block(size):
-            if part.end > size * count:
+        if touched.shape.is_in_one_block(size):
+            if touched.end > size * count:
                 first = scope.binary(BinaryKind.MIN, first, scope.integer(count - 1))
             return scope, first
         first.name_hint = "first"
-        last = scope.binary(BinaryKind.ADD, start, part.shape.length + size - 1)
+        last = scope.binary(BinaryKind.ADD, start, touched.shape.length + size - 1)
         last = scope.binary(BinaryKind.FLOORDIV, last, size)
         count_ = scope.integer(count)
         last = scope.binary(BinaryKind.MIN, last, count_, "end")

@@ -125,8 +125,8 @@ def _place_on_grid(node: SpatialOp, scope: Scope) -> None:
         for loop, index, count in zip(loops, indices, counts, strict=True)
     ]
     for loop, index in zip(loops, indices, strict=True):
-        part = scope.slices[loop.dim].shape
-        if is_rank_loop(node, loop, part, scope.over_ranks):
+        current = scope.slices[loop.dim].shape
+        if is_rank_loop(node, loop, current, scope.over_ranks):
             _place_owner(loop, index, scope)
         else:
             _place(loop, index, scope)
@@ -233,21 +233,21 @@ def _place_owner(loop: LoopSlice, program: SSAValue, scope: Scope) -> None:
     """Bind a program to the shard of a rank: its own first, then the next."""
     is_source = loop.dim in scope.over_ranks.sources
     peer = peer_at(scope, program, "source" if is_source else "dest")
-    part, owner = owned_slice(scope, scope.slices[loop.dim], loop, peer)
-    scope.slices[loop.dim], scope.owners[loop.dim] = part, owner
+    shard, owner = owned_slice(scope, scope.slices[loop.dim], loop, peer)
+    scope.slices[loop.dim], scope.owners[loop.dim] = shard, owner
 
 
 def _place(loop: LoopSlice, program: SSAValue, scope: Scope) -> None:
     """Bind the slice of a dimension that belongs to a program."""
-    part, home = scope.slices[loop.dim], scope.prologue
+    outer, home = scope.slices[loop.dim], scope.prologue
     start = program
     if loop.tile > 1:
-        product = tl.BinaryOp(BinaryKind.MUL, program, step_of(part, loop, home))
+        product = tl.BinaryOp(BinaryKind.MUL, program, step_of(outer, loop, home))
         hint = f"start_{loop.dim.lower()}" if loop.is_bounded else None
         start = home.insert(product, hint)
-    if part.start is not None:
-        start = home.binary(BinaryKind.ADD, part.start, start)
+    if outer.start is not None:
+        start = home.binary(BinaryKind.ADD, outer.start, start)
     if loop.tile == 1:
         start.name_hint = loop.dim.lower()
-    shape = part.shape.by_number(loop)
-    scope.slices[loop.dim] = inner_slice(part, loop, shape, start, home)
+    shape = outer.shape.by_number(loop)
+    scope.slices[loop.dim] = inner_slice(outer, loop, shape, start, home)

@@ -368,14 +368,14 @@ class _KernelLowering:
 
     def _lower_nodes(self, nodes: Sequence[SpatialOp], programs: ProgramRange) -> None:
         """Write nodes so that the first programs do the first one."""
-        parts: list[ProgramRange] = []
+        ranges: list[ProgramRange] = []
         for node in nodes[:-1]:
             first, programs = programs.divided(prod(grid_of(node)))
-            parts.append(first)
-        parts.append(programs)
-        for node, part in zip(nodes, parts, strict=True):
-            self._lower_node(node, part)
-        make_branch_ends_differ(part.block for part in parts)
+            ranges.append(first)
+        ranges.append(programs)
+        for node, each in zip(nodes, ranges, strict=True):
+            self._lower_node(node, each)
+        make_branch_ends_differ(each.block for each in ranges)
 
     def _scope(
         self, node: SpatialOp, block: Block, home: Prologue, program: SSAValue | None

@@ -41,7 +41,6 @@ from comet.passes.triton.lower_to_triton.copies import (
     lower_body,
     target_of,
 )
-from comet.passes.triton.lower_to_triton.loop_parts import LoopPart, parts_of
 from comet.passes.triton.lower_to_triton.offsets import Prologue, inner_slice
 from comet.passes.triton.lower_to_triton.ops import (
     accumulated,
@@ -49,6 +48,7 @@ from comet.passes.triton.lower_to_triton.ops import (
     contraction,
     started,
 )
+from comet.passes.triton.lower_to_triton.ranges import LoopRange, ranges_of
 from comet.passes.triton.lower_to_triton.sums import added_to_earlier, start_of
 from comet.passes.triton.lower_to_triton.table import lowers
 from comet.passes.triton.lower_to_triton.values import (
@@ -196,8 +196,8 @@ class TemporalLowering:
             if index not in accumulators:
                 accumulators[index] = self._neutral(self._results[index], scope)
         results: list[Tile | Buffer] = []
-        for part in parts_of(self._node, loop, scope, outer):
-            results = self._iterate(part, loop, depth, scope, outer, accumulators)
+        for each in ranges_of(self._node, loop, scope, outer):
+            results = self._iterate(each, loop, depth, scope, outer, accumulators)
             accumulators = accumulators | {
                 index: result
                 for index, result in enumerate(results)
@@ -240,8 +240,8 @@ class TemporalLowering:
         scope: Scope,
         outer: dict[SSAValue, Tile | Buffer],
     ) -> list[Tile | Buffer]:
-        """Write the iterations of a loop, each with its part of tiles in registers."""
-        parts = {
+        """Write the iterations of a loop, each with its slice of tiles in registers."""
+        cut = {
             argument: [
                 Tile(half, value.dims)
                 for half in split_last(scope, value.value, loop.factor)
@@ -261,23 +261,23 @@ class TemporalLowering:
             shape = whole.shape.in_loop(loop)
             start = shift if start is None else start
             inner.slices[loop.dim] = inner_slice(whole, loop, shape, start, home)
-            tiles = {argument: halves[index] for argument, halves in parts.items()}
+            tiles = {argument: halves[index] for argument, halves in cut.items()}
             results = self._loop(depth + 1, inner, outer | tiles, {})
         return results
 
     def _iterate(
         self,
-        part: LoopPart,
+        over: LoopRange,
         loop: LoopSlice,
         depth: int,
         scope: Scope,
         outer: dict[SSAValue, Tile | Buffer],
         accumulators: dict[int, Tile],
     ) -> list[Tile | Buffer]:
-        """Write a part of the iterations of a loop; return the results after it."""
+        """Write a range of the iterations of a loop; return the results after it."""
         iter_args = self._iter_args(loop)
         starts = [accumulators[index] for index in iter_args]
-        for_op, inner = self._open(part, loop, scope, starts, depth)
+        for_op, inner = self._open(over, loop, scope, starts, depth)
         if loop.dim in inner.owners and loop.dim not in scope.owners:
             outer = {
                 argument: with_sources(inner, argument, value)
@@ -306,7 +306,7 @@ class TemporalLowering:
 
     def _open(
         self,
-        part: LoopPart,
+        over: LoopRange,
         loop: LoopSlice,
         scope: Scope,
         starts: Sequence[Tile],
@@ -315,17 +315,17 @@ class TemporalLowering:
         """Insert the `tl.for` of one loop; return it and the scope of its body."""
         outer = scope.slices[loop.dim]
         inits = [start.value for start in starts]
-        bounds = (part.first, part.stop, part.step)
+        bounds = (over.first, over.stop, over.step)
         for_op = tl.ForOp(*bounds, inits, warp_specialize=self._node.specialize)
         if depth == 0:
-            comment = describe(self._node) + (" without a mask" if part.true else "")
+            comment = describe(self._node) + (" without a mask" if over.true else "")
             for_op.attributes[tl.COMMENT] = StringAttr(comment)
         scope.builder.insert(for_op)
         index = for_op.body.block.args[0]
-        index.name_hint = "i" if part.is_source else loop.dim.lower()
+        index.name_hint = "i" if over.is_source else loop.dim.lower()
         inner = scope_in(for_op.body.block, scope)
-        inner.true = scope.true | part.true
-        if part.is_source:
+        inner.true = scope.true | over.true
+        if over.is_source:
             source = peer_at(inner, index, "source")
             inside, owner = owned_slice(inner, outer, loop, source)
             inner.owners[loop.dim] = owner

@@ -344,7 +344,7 @@ def view_slice(op: SliceOp, memory: KernelMemory) -> Buffer:
 def view_joined(op: ConcatOp, memory: KernelMemory) -> Buffer:
     """Return the memory of several values as one."""
     dim, extents = op.dim.data, extents_of(op.result)
-    parts = tuple(
+    inputs = tuple(
         memory.buffers[value].shifted(dim, -first)
         for value, first in zip(op.inputs, op.firsts, strict=True)
     )
@@ -355,7 +355,7 @@ def view_joined(op: ConcatOp, memory: KernelMemory) -> Buffer:
         layout.extents,
         layout.strides,
         along=dim,
-        parts=parts,
+        inputs=inputs,
         firsts=op.firsts,
     )
 

@@ -223,8 +223,8 @@ def inner_slice(
     return DimSlice(loop.dim, shape, start, stop, home, outer.constexprs)
 
 
-def step_of(part: DimSlice, loop: LoopSlice, place: Inserter) -> SSAValue:
+def step_of(outer: DimSlice, loop: LoopSlice, place: Inserter) -> SSAValue:
     """Return the distance of neighbouring slices: a constexpr, or a number."""
     if loop.is_bounded or loop.block == 1:
         return place.integer(loop.tile)
-    return part.constexprs.block(loop.dim, loop.block)
+    return outer.constexprs.block(loop.dim, loop.block)

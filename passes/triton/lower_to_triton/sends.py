@@ -231,10 +231,10 @@ def _in_a_block(scope: Scope, channel: Channel, flags: Flags) -> Scope:
     for block in flags.type.blocks:
         if block.factor == 1:
             continue  # Of one block all programs signal that they are done.
-        part = slice_in_message(scope, channel, block.dim, block.dim)
+        current = slice_in_message(scope, channel, block.dim, block.dim)
         end = ceil_div(extents[block.dim], block.factor) * block.factor
-        if part.start is not None and part.end > end:
-            inside = scope.compare(CompareKind.LT, part.start, scope.integer(end))
+        if current.start is not None and current.end > end:
+            inside = scope.compare(CompareKind.LT, current.start, scope.integer(end))
             branch = scope.builder.insert(tl.IfOp(inside))
             scope = scope_in(branch.then.block, scope)
     return scope
@@ -270,10 +270,11 @@ def _block_of_slice(
     """
     if count == 1:
         return None
-    part = slice_in_message(scope, channel, dim, dim)
-    if part.start is None or not part.shape.is_in_one_block(size):
+    current = slice_in_message(scope, channel, dim, dim)
+    if current.start is None or not current.shape.is_in_one_block(size):
         raise PassFailedException(
-            f"lower-to-triton: programs make tiles of {part.shape.length} along {dim}, "
-            f"and {channel.name} is signalled in blocks of {size}; cut both alike"
+            f"lower-to-triton: programs make tiles of {current.shape.length} along "
+            f"{dim}, and {channel.name} is signalled in blocks of {size}; cut both "
+            "alike"
         )
-    return scope.binary(BinaryKind.FLOORDIV, part.start, size)
+    return scope.binary(BinaryKind.FLOORDIV, current.start, size)

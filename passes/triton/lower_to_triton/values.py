@@ -214,11 +214,11 @@ def masked(
 
     `always` asks for the selection even where it changes nothing.
     """
-    part = scope.slices[dim]
-    is_neutral = part.shape.exact or tile.padding.get(dim) == neutral
-    if is_neutral and not (always and part.offsets() is not None):
+    current = scope.slices[dim]
+    is_neutral = current.shape.exact or tile.padding.get(dim) == neutral
+    if is_neutral and not (always and current.offsets() is not None):
         return tile
-    mask = part.mask()
+    mask = current.mask()
     if dim in tile.dims:
         mask = aligned(scope, Tile(mask, (dim,)), tile.dims)
     other = scope.constant(neutral, tile.value.type)

@@ -1,7 +1,7 @@
 """
-The parts of a loop: where each begins and ends, in loops that a mask bounds.
+The ranges of a loop: where each begins and ends, in loops that a mask bounds.
 
-A loop that takes the shards of ranks, one after another, is one part; so is any other
+A loop that takes the shards of ranks, one after another, is one range; so is any other
 one, unless iterations without a mask are a loop of their own.
 """
 
@@ -36,8 +36,8 @@ from comet.passes.triton.slices import LoopSlice, is_rank_loop
 
 
 @dataclass(frozen=True)
-class LoopPart:
-    """Iterations of a loop that are one loop in Triton."""
+class LoopRange:
+    """Iterations that follow each other, as one loop in Triton."""
 
     first: SSAValue
     stop: SSAValue
@@ -48,33 +48,33 @@ class LoopPart:
     """The conditions that are true in all of them."""
 
 
-def parts_of(
+def ranges_of(
     node: TemporalOp,
     loop: LoopSlice,
     scope: Scope,
     outer: Mapping[SSAValue, Tile | Buffer],
-) -> list[LoopPart]:
-    """Return the parts of a loop's iterations that become separate loops."""
-    part = scope.slices[loop.dim]
-    if is_rank_loop(node, loop, part.shape, scope.over_ranks):
-        return [LoopPart(*_ranks(scope), is_source=True)]
-    first = part.start
+) -> list[LoopRange]:
+    """Return the ranges of a loop's iterations that become separate loops."""
+    outer_slice = scope.slices[loop.dim]
+    if is_rank_loop(node, loop, outer_slice.shape, scope.over_ranks):
+        return [LoopRange(*_ranks(scope), is_source=True)]
+    first = outer_slice.start
     if first is None:
         first = scope.integer(0)
-    bounds, step = _Bounds(node, scope, outer), step_of(part, loop, scope)
+    bounds, step = _Bounds(node, scope, outer), step_of(outer_slice, loop, scope)
     if node.end is not None:
         return [bounds.between_iterations(step)]
-    if node.since is None or part.start is not None:
-        stop = bounds.stop(part.stop)
+    if node.since is None or outer_slice.start is not None:
+        stop = bounds.stop(outer_slice.stop)
     elif node.until is None:
-        stop, first = part.stop, bounds.start(part.stop, step)
+        stop, first = outer_slice.stop, bounds.start(outer_slice.stop, step)
     else:
-        first, stop = bounds.between(part.stop, step)
-    if node.unmask is None or part.start is not None:
+        first, stop = bounds.between(outer_slice.stop, step)
+    if node.unmask is None or outer_slice.start is not None:
         if isinstance(stop.type, tl.ConstexprType):
             stop = end_at_run_time(scope, node, loop.factor, stop)
-        return [LoopPart(first, stop, step)]
-    return bounds.unmasked(LoopPart(first, stop, step))
+        return [LoopRange(first, stop, step)]
+    return bounds.unmasked(LoopRange(first, stop, step))
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class _Bounds:
     outer: Mapping[SSAValue, Tile | Buffer]
     """The operands of the loop, by the tiles that its body has of them."""
 
-    def between_iterations(self, step: SSAValue) -> LoopPart:
+    def between_iterations(self, step: SSAValue) -> LoopRange:
         """
         Return the iterations from the first one that runs, see `first` and `end`.
 
@@ -106,9 +106,9 @@ class _Bounds:
             first = scope.integer(0)
         else:
             first = position_of(node.first, "start")
-        return LoopPart(first, position_of(node.end, "stop"), step)
+        return LoopRange(first, position_of(node.end, "stop"), step)
 
-    def unmasked(self, part: LoopPart) -> list[LoopPart]:
+    def unmasked(self, whole: LoopRange) -> list[LoopRange]:
         """Return the iterations that need a mask, and those that do not, in order."""
         node = self.node
         true = frozenset(visible_conditions(node))
@@ -124,15 +124,18 @@ class _Bounds:
         if node.since is None:
             # Whole tiles end before the first of the last positions.
             after = self.scope.binary(add, smallest, 1)
-            after = self.scope.binary(smaller, after, part.stop)
-            middle = self._tile_of(after, part.first, part.step, "middle")
-            return [replace(part, stop=middle, true=true), replace(part, first=middle)]
+            after = self.scope.binary(smaller, after, whole.stop)
+            middle = self._tile_of(after, whole.first, whole.step, "middle")
+            return [
+                replace(whole, stop=middle, true=true),
+                replace(whole, first=middle),
+            ]
         # Whole tiles begin after the last of the first positions.
-        within = self.scope.binary(BinaryKind.SUB, part.step, 1)
+        within = self.scope.binary(BinaryKind.SUB, whole.step, 1)
         after = self.scope.binary(add, largest, within)
-        middle = self._tile_of(after, part.first, part.step, "middle")
-        masked = replace(part, stop=self.scope.binary(smaller, middle, part.stop))
-        return [masked, replace(part, first=middle, true=true)]
+        middle = self._tile_of(after, whole.first, whole.step, "middle")
+        masked = replace(whole, stop=self.scope.binary(smaller, middle, whole.stop))
+        return [masked, replace(whole, first=middle, true=true)]
 
     def stop(self, stop: SSAValue) -> SSAValue:
         """
