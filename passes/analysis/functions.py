@@ -1,15 +1,17 @@
-"""The functions of a module that passes rewrite."""
+"""The functions of a module that passes rewrite, and functions of some ops."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Operation, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.dialects.blocks import block_taking
 from comet.dialects.compound.copied import ComputeOp
 from comet.dialects.compound.dims import merged_extents
 from comet.dialects.errors import op_of
@@ -55,6 +57,22 @@ def in_copy(func: FuncOp) -> FuncOp:
     """Return the copy of `func` in a copy of its module."""
     functions = compute_functions(module_of(func).clone())
     return next(each for each in functions if each.sym_name == func.sym_name)
+
+
+def function_of(
+    name: str,
+    ops: Sequence[Operation],
+    takes: Sequence[SSAValue],
+    returns: Sequence[SSAValue],
+) -> FuncOp:
+    """Return a function with clones of `ops`, with these arguments and results."""
+    block = block_taking(takes)
+    values: dict[SSAValue, SSAValue] = dict(zip(takes, block.args, strict=True))
+    block.add_ops([op.clone(value_mapper=values) for op in ops])
+    results = [values[value] for value in returns]
+    block.add_op(ReturnOp(*results))
+    types = block.arg_types, [value.type for value in results]
+    return FuncOp(name, types, Region(block))
 
 
 def operations(func: FuncOp) -> int:

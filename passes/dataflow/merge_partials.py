@@ -45,7 +45,7 @@ from comet.cost.gpu.tiling import (
 from comet.cost.gpu.work import KernelWork, in_one_launch
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
-from comet.dialects.compound.dims import joined_extents, names_of
+from comet.dialects.compound.dims import ceil_div, joined_extents, names_of
 from comet.dialects.compound.rename import viewed
 from comet.dialects.dataflow import (
     ArriveOp,
@@ -416,7 +416,7 @@ def _set_tiles(node: SpatialOp, plan: PartialsMerge) -> None:
         extents = op.extents
         loops: list[LoopAttr] = []
         for loop in op.loops:
-            factor = -(-extents[loop.dim] // plan.tiling.blocks[loop.dim])
+            factor = ceil_div(extents[loop.dim], plan.tiling.blocks[loop.dim])
             if op is node:
                 factor = plan.counters.get(loop.dim, 1)
             loops.append(LoopAttr(loop.dim, factor, loop.axis))

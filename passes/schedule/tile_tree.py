@@ -22,6 +22,7 @@ from comet.dialects.blocks import yielded_by
 from comet.dialects.compound import CastOp, FillOp, FoldOp, PadOp, RenameOp
 from comet.dialects.compound.dims import (
     element_type_of,
+    iteration_dims,
     level_of,
     names_of,
     with_element_type,
@@ -33,7 +34,6 @@ from comet.dialects.schedule.accumulators import summands
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
 from comet.passes.analysis.reduction_loops import (
     combiner_of,
-    iteration_dims,
     reduced_dims,
     without_constants,
 )
@@ -354,7 +354,7 @@ def build(tree: Tree, scope: InsertionScope) -> None:
     folds, outs = folds_of(tree), live_outs(tree, scope.aliases)
     levels = scope.levels
     iter_args = [iter_arg for fold in folds for iter_arg in iter_args_of(fold)]
-    entering = [(value, level) for value, level in entries]
+    entering = list(entries)
     entering += [(iter_arg, levels.at(iter_arg, tree)) for iter_arg in iter_args]
     body = Block(arg_types=[with_level(v.type, level) for v, level in entering])
     inner = scope.inside(tree, body)

@@ -229,9 +229,8 @@ def split_by_rank(node: NodeOp, dim: str, ranks: int) -> None:
     """
     if [loop.dim for loop in node.loops].count(dim) > 1:
         return
-    extent = next(e[dim] for value in node.ins if dim in (e := extents_of(value)))
     tile = tile_of(node, dim)
-    shard = ceil_div(extent, ranks)
+    shard = ceil_div(node.extents[dim], ranks)
     loops: list[LoopAttr] = []
     for loop in node.loops:
         if loop.dim == dim:
@@ -264,8 +263,7 @@ def _cap(block: Block, dim: str, extent: int) -> None:
 
 def _refit(node: NodeOp, dim: str) -> None:
     """Set the factor of the loop over `dim` from its tiles."""
-    extent = next(e[dim] for value in node.ins if dim in (e := extents_of(value)))
-    factor = ceil_div(extent, tile_of(node, dim))
+    factor = ceil_div(node.extents[dim], tile_of(node, dim))
     loops = [
         LoopAttr(dim, factor, loop.axis) if loop.dim == dim else loop
         for loop in node.loops

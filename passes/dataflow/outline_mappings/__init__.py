@@ -15,15 +15,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import SymbolTable
 
 from comet.dialects.arch import SystemOp, attached_system
-from comet.dialects.blocks import block_taking
 from comet.dialects.chain import MappingOp
 from comet.dialects.collective.mesh import MeshOp
+from comet.passes.analysis.functions import function_of
 from comet.passes.analysis.hardware_kind import require_accelerator
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.dataflow.outline_mappings.cuts import (
@@ -120,12 +120,7 @@ def mapping_names(func: FuncOp, count: int) -> Iterator[str]:
 
 def mapping_module(func: FuncOp, planned: PlannedMapping, name: str) -> ModuleOp:
     """Return a module for one mapping: the machine, and a function with its ops."""
-    block = block_taking(planned.reads)
-    values: dict[SSAValue, SSAValue] = dict(zip(planned.reads, block.args, strict=True))
-    block.add_ops([op.clone(values) for op in planned.ops])
-    block.add_op(ReturnOp(*(values[value] for value in planned.writes)))
-    takes, returns = [v.type for v in planned.reads], [v.type for v in planned.writes]
-    outlined = FuncOp(name, (takes, returns), Region(block))
+    outlined = function_of(name, planned.ops, planned.reads, planned.writes)
     outlined.location = func.location
     around = func.parent_op()
     assert isinstance(around, ModuleOp)

@@ -29,7 +29,12 @@ from comet.cost.gpu.device import Device
 from comet.dialects.arch import attached_system
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import ContractOp, FoldOp
-from comet.dialects.compound.dims import elements_of, joined_extents, names_of
+from comet.dialects.compound.dims import (
+    ceil_div,
+    elements_of,
+    joined_extents,
+    names_of,
+)
 from comet.dialects.cost import estimate_of
 from comet.dialects.dataflow.program import programs_in
 from comet.dialects.schedule import SpatialOp
@@ -349,7 +354,7 @@ def _tiles(op: ContractOp) -> int:
     """Return the programs of a product with tiles of `TILE` rows and columns."""
     extents = joined_extents(op.operands)
     batch, rows, columns, _ = (prod(extents[d] for d in dims) for dims in op.roles)
-    return batch * -(-rows // TILE) * -(-columns // TILE)
+    return batch * ceil_div(rows, TILE) * ceil_div(columns, TILE)
 
 
 def _takes(func: FuncOp, dim: str) -> bool:

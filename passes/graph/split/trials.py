@@ -8,16 +8,17 @@ store is the same as in the long function.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from itertools import chain
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Operation, Region, SSAValue
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 
-from comet.dialects.blocks import block_taking
 from comet.dialects.compound import CastOp, ContractOp, FillOp, IndexOp, MapOp
 from comet.dialects.description import Description
-from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.functions import compute_functions, function_of
+
+CONSTANTS = FillOp | IndexOp
+"""Ops whose results depend on no other value: kernels compute them themselves."""
 
 
 def products_alone(module: ModuleOp, products: Mapping[str, ContractOp]) -> ModuleOp:
@@ -34,21 +35,16 @@ def _function(products: Mapping[str, ContractOp]) -> FuncOp:
     """Return a function that computes products and their epilogues."""
     ops = _with_epilogues(list(products.values()))
     computed = [result for op in ops for result in op.results]
-    inside = set(computed)
     read = dict.fromkeys(value for op in ops for value in op.operands)
-    constants = [value.owner for value in read if _is_constant(value)]
-    outside = [v for v in read if v not in inside and not _is_constant(v)]
-    block = block_taking(outside)
-    values: dict[SSAValue, SSAValue] = dict(zip(outside, block.args, strict=True))
-    for op in chain(constants, ops):
-        assert isinstance(op, Operation)
-        block.add_op(op.clone(value_mapper=values))
-    for name, op in products.items():
-        values[op.result].name_hint = name
+    constants = [op for value in read if isinstance(op := value.owner, CONSTANTS)]
+    made = {*computed, *(op.result for op in constants)}
+    outside = [value for value in read if value not in made]
     stored = [v for v in computed if any(u.operation not in ops for u in v.uses)]
-    block.add_op(ReturnOp(*(values[value] for value in stored)))
-    types = [value.type for value in outside], [value.type for value in stored]
-    return FuncOp("_".join(products), types, Region(block))
+    func = function_of("_".join(products), (*constants, *ops), outside, stored)
+    copies = [op for op in func.body.block.ops if isinstance(op, ContractOp)]
+    for name, copy in zip(products, copies, strict=True):
+        copy.result.name_hint = name
+    return func
 
 
 def described(module: ModuleOp) -> Hashable:
@@ -57,11 +53,6 @@ def described(module: ModuleOp) -> Hashable:
     for func in compute_functions(module):
         seen.operations(func.body.block.ops)
     return seen.so_far
-
-
-def _is_constant(value: SSAValue) -> bool:
-    """Return whether a value depends on no other: kernels compute it themselves."""
-    return isinstance(value.owner, FillOp | IndexOp)
 
 
 def _with_epilogues(products: Sequence[ContractOp]) -> list[Operation]:
@@ -79,7 +70,7 @@ def _with_epilogues(products: Sequence[ContractOp]) -> list[Operation]:
         reads, late = not found.isdisjoint(owners), not later.isdisjoint(owners)
         if op in products or (reads and not late and isinstance(op, CastOp | MapOp)):
             found.add(op)
-        elif isinstance(op, FillOp | IndexOp):
+        elif isinstance(op, CONSTANTS):
             continue  # Each kernel computes it.
         elif reads or late or found.issuperset(products):
             later.add(op)
