@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import DiagnosticException
 
 from comet.codegen.python_text import Expr, Precedence, call, infix, tuple_of
@@ -223,8 +223,12 @@ def _rand(op: tl_math.RandOp, read: Read) -> Expr:
 @prints(tl_math.CastOp)
 def _cast(op: tl_math.CastOp, read: Read) -> Expr:
     type_ = f"tl.{type_name(op.result.type)}"
-    is_number = isinstance(op.input.owner, blocks.ConstantOp)
-    if is_number or (element_of(op.result.type) != i64 and _is_of_loop(op.input)):
+    owner, is_wide = op.input.owner, element_of(op.result.type) == i64
+    # Of an address, which is wide, some part is no number of a loop.
+    may_be_number = isinstance(owner, Block) or not is_wide
+    if isinstance(owner, blocks.ConstantOp) or (
+        may_be_number and _is_of_loop(op.input)
+    ):
         # It is a Python number, or may be one in Triton's interpreter.
         return call("tl.cast", read(op.input).text, type_)
     return Expr(f"{read(op.input).at(Precedence.ATOM)}.to({type_})")

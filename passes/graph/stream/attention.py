@@ -8,11 +8,19 @@ at the end (Dao et al., "FlashAttention", section 3.1).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from comet.dialects.compound import CastOp, ContractOp, MapKind, ReduceKind, ReduceOp
-from comet.dialects.compound.dims import float_type_of
+from comet.dialects.compound import (
+    CastOp,
+    ContractOp,
+    MapKind,
+    MapOp,
+    ReduceKind,
+    ReduceOp,
+)
+from comet.dialects.compound.dims import float_type_of, names_of
 from comet.passes.graph.emitter import Emitter
 from comet.passes.graph.stream.form import (
     Chunks,
@@ -22,6 +30,17 @@ from comet.passes.graph.stream.form import (
     needed,
 )
 from comet.passes.graph.stream.softmax import SoftmaxForm, chunk_terms, rescaled
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What a matrix is multiplied by."""
+
+    value: SSAValue
+    factors: tuple[SSAValue, ...] = ()
+    """What the quotient of a softmax is multiplied by before."""
+    ops: tuple[Operation, ...] = ()
+    """The products with these."""
 
 
 class AttentionForm(SoftmaxForm):
@@ -40,14 +59,20 @@ class AttentionForm(SoftmaxForm):
         for div in map_users(exp.results[0], MapKind.DIV):
             if tuple(div.inputs) != (exp.results[0], total.results[0]):
                 continue
-            for ops in _contractions(div.result, dim):
-                product = ops[-1]
-                if needed(product.rhs, {first.result}) is not None:
-                    continue
-                replaced = (*found.replaced, product.result)
-                inputs = (*found.inputs, product.rhs)
-                return Statistics(self, inputs, replaced, (*found.ops, div, *ops))
+            for weights in self.weights_of(div, dim):
+                for ops in _contractions(weights.value, dim):
+                    inputs = (ops[-1].rhs, *weights.factors)
+                    if any(needed(v, {first.result}) is not None for v in inputs):
+                        continue
+                    replaced = (*found.replaced, ops[-1].result)
+                    inputs = (*found.inputs, *inputs)
+                    ops = (*found.ops, div, *weights.ops, *ops)
+                    return Statistics(self, inputs, replaced, ops)
         return None
+
+    def weights_of(self, div: MapOp, dim: str) -> Iterator[Weights]:
+        """Yield what a matrix may be multiplied by: the quotient itself."""
+        yield Weights(div.result)
 
     def init(self, emit: Emitter, found: Statistics) -> IterArgs:
         """Return m = the lowest finite number, l = 0 and o = 0."""
@@ -57,9 +82,11 @@ class AttentionForm(SoftmaxForm):
 
     def step(self, emit: Emitter, dim: str, chunks: Chunks, now: IterArgs) -> IterArgs:
         """Update m, rescale l and o, and add the chunk's terms, and terms times v."""
-        x, v = chunks
+        x, v, *factors = chunks
         m, terms = chunk_terms(emit, dim, x, now[0])
         added = emit.reduce(ReduceKind.ADD, terms, dim, name="added")
+        for factor in factors:
+            terms = emit.map(MapKind.MULT, terms, factor, name="scaled")
         weights = emit.cast(terms, float_type_of(v), name="weights")
         product = emit.contract(weights, v, dim, float_type_of(now[2]), name="ev")
         total, mean = rescaled(emit, now[0], m, now[1], now[2])
@@ -71,6 +98,27 @@ class AttentionForm(SoftmaxForm):
         m, total, o = last
         divisor = emit.cast(total, float_type_of(o), name="l")
         return m, total, emit.map(MapKind.DIV, o, divisor, name="mean")
+
+
+class DropoutForm(AttentionForm):
+    """
+    The same, and weights are multiplied by factors before, but not in their sum l.
+
+    So dropout in attention makes a part of the weights 0.
+    """
+
+    name = "softmax times factors times a matrix"
+    inputs = ("x", "v", "factors")
+
+    def weights_of(self, div: MapOp, dim: str) -> Iterator[Weights]:
+        """Yield products of the quotient with values that have no other dimension."""
+        for product in map_users(div.result, MapKind.MULT):
+            one, other = product.inputs
+            factors = other if one is div.result else one
+            names = names_of(factors)
+            if factors is not div.result and dim in names:
+                if set(names) <= set(names_of(div.result)):
+                    yield Weights(product.result, (factors,), (product,))
 
 
 def _contractions(

@@ -4,12 +4,17 @@ from xdsl.ir import Region
 
 from comet.dialects.compound import FoldOp
 from comet.dialects.compound.dims import names_of
-from comet.passes.graph.stream.attention import AttentionForm
+from comet.passes.graph.stream.attention import AttentionForm, DropoutForm
 from comet.passes.graph.stream.form import StreamForm
 from comet.passes.graph.stream.softmax import SoftmaxForm
 from comet.passes.graph.stream.welford import WelfordForm
 
-FORMS: tuple[StreamForm, ...] = (AttentionForm(), SoftmaxForm(), WelfordForm())
+FORMS: tuple[StreamForm, ...] = (
+    AttentionForm(),
+    DropoutForm(),
+    SoftmaxForm(),
+    WelfordForm(),
+)
 """In the order of matching: a form comes before one that matches a part of it."""
 
 

@@ -10,7 +10,8 @@ To read in this order:
   whose views come after its `arithmetic`, and which finds `rules` for ATen ops, after
   `decompositions` into simpler ones;
 * the rules: `elementwise`, `division`, `reductions`, `views`, `tables`,
-  `convolutions`, `pooling`, `attention`, of `torch_ops`, and `collectives`;
+  `convolutions`, `pooling`, `attention`, of `torch_ops`, `random_numbers`, and
+  `collectives`;
 * `emitter`, `ops`, `dims`: what rules emit, still without names of dimensions, and how
   these are found; `functions` makes the functions, after `naming`;
 * several ranks: `spreading` of models by DTensors over axes of `meshes`, `merging` of

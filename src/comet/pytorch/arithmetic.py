@@ -29,6 +29,7 @@ from comet.pytorch.ops import (
     Fill,
     Index,
     Map,
+    Positions,
     Reduce,
     Rename,
 )
@@ -105,6 +106,13 @@ class Arithmetic:
         (dim,) = axis = (Dim(extent),)
         return self.view(Tensor(axis, element, Index(dim)), [axis])
 
+    def positions_in(self, shape: Sequence[int], element: Element) -> View:
+        """Return the positions in a tensor: 0, 1, 2 and so on in the order of axes."""
+        axes = [*map(new_axis, shape)]
+        if not (dims := dims_of(axes)):
+            return self.full(shape, 0, element)
+        return self.view(Tensor(dims, element, Positions(dims)), axes)
+
     # Elementwise functions.
 
     def map(self, kind: MapKind, *operands: View | float) -> View:
@@ -121,6 +129,7 @@ class Arithmetic:
         axes = [_axis(views, index) for index in range(-rank, 0)]
         op = Map(kind, tuple(view.tensor for view in views))
         result = i1 if kind in COMPARISONS else element
+        result = f32 if kind is MapKind.RANDOM else result
         return self._computed(op, result, axes, *views)
 
     def _number(self, value: View | float, element: Element) -> View:

@@ -10,6 +10,7 @@ from comet.dialects.compound.elementary import ReduceKind
 from comet.dialects.compound.map import MapKind
 from comet.pytorch.arithmetic import UnsupportedError
 from comet.pytorch.emitter import View
+from comet.pytorch.random_numbers import random_numbers, scale_of_kept
 from comet.pytorch.rules import Result, rule
 from comet.pytorch.tracer import Tracer
 
@@ -51,6 +52,8 @@ def attention(
     mask: View | None,
     causal: bool,
     scale: float,
+    dropout: float = 0.0,
+    seed: View | None = None,
 ) -> tuple[View, View]:
     """Return the result, and the logarithm of the sum of powers of each query."""
     key, value = _for_all_heads(t, query, key), _for_all_heads(t, query, value)
@@ -58,7 +61,9 @@ def attention(
     top = t.reduce(ReduceKind.MAX, scores, (-1,), keep=True)
     powers = t.map(MapKind.EXP, t.map(MapKind.SUB, scores, top))
     total = t.reduce(ReduceKind.ADD, powers, (-1,), keep=True)
-    weights = t.cast(t.map(MapKind.DIV, powers, total), value.tensor.element)
+    factors = _factors(t, query, key, dropout, seed)
+    weights = _times(t, t.map(MapKind.DIV, powers, total), factors)
+    weights = t.cast(weights, value.tensor.element)
     logarithm = t.map(MapKind.ADD, top, t.map(MapKind.LOG, total))
     result = t.product(weights, value, out.element)
     if mask is not None:
@@ -104,6 +109,22 @@ def _scores(
     return t.map(MapKind.ADD, scores, t.cast(mask, f32))
 
 
+def _factors(
+    t: Tracer, query: View, key: View, dropout: float, seed: View | None
+) -> View | None:
+    """Return the factors of weights, of which a part is 0; None if there are none."""
+    if seed is None:
+        return None
+    shape = (*query.shape[:-1], key.shape[-2])
+    numbers = random_numbers(t, Result(shape, f32), seed, shape, len(shape) - 2)
+    kept, larger = t.map(MapKind.GE, numbers, dropout), scale_of_kept(dropout)
+    return t.map(MapKind.SELECT, kept, t.full((), larger, f32), 0.0)
+
+
+def _times(t: Tracer, weights: View, factors: View | None) -> View:
+    return weights if factors is None else t.map(MapKind.MULT, weights, factors)
+
+
 def _turned(t: Tracer, view: View) -> View:
     """Return the transposes of matrices."""
     *batch, rows, columns = range(len(view.axes))
@@ -123,6 +144,8 @@ def attention_backward(
     statistic: View,
     causal: bool,
     scale: float,
+    dropout: float = 0.0,
+    seed: View | None = None,
 ):
     """Return the gradients of queries, keys and values; weights are computed again."""
     keys, values = _for_all_heads(t, query, key), _for_all_heads(t, query, value)
@@ -132,9 +155,12 @@ def attention_backward(
     element = query.tensor.element
     by_result = t.map(MapKind.MULT, t.cast(grad, f32), t.cast(result, f32))
     mean = t.reduce(ReduceKind.ADD, by_result, (-1,), keep=True)
-    by_weight = t.map(MapKind.SUB, t.product(grad, _turned(t, values), f32), mean)
+    factors = _factors(t, query, key, dropout, seed)
+    by_weight = _times(t, t.product(grad, _turned(t, values), f32), factors)
+    by_weight = t.map(MapKind.SUB, by_weight, mean)
     by_score = t.map(MapKind.MULT, t.map(MapKind.MULT, weights, by_weight), scale)
     narrow = t.cast(by_score, element)
+    weights = _times(t, weights, factors)
     return (
         t.product(narrow, keys, element),
         _of_shared(t, narrow, query, key),

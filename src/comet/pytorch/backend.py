@@ -38,6 +38,7 @@ from comet.pytorch.importer import (
 )
 from comet.pytorch.memory import keep_strides, own_results
 from comet.pytorch.program_cache import emitted, ranks_of
+from comet.pytorch.random_numbers import DRAWS_SEEDS, with_seeds_drawn_at_once
 from comet.pytorch.region import Function, Region
 from comet.pytorch.rules import op_name
 from comet.pytorch.torch_ops import whole_attention
@@ -166,7 +167,7 @@ class _Support(OperatorSupportBase):
     def _is_translated(self, node: fx.Node) -> bool:
         if node.op != "call_function" or node.meta.get("val") is None:
             return False  # What computes nothing is a check, as of indices.
-        if op_name(node) in VIEWS:
+        if op_name(node) in VIEWS or DRAWS_SEEDS in node.meta:
             return False
         if node.target is operator.getitem:
             return self.has(cast(fx.Node, node.args[0]))
@@ -192,7 +193,7 @@ def with_kernels(graph: fx.GraphModule, options: Options) -> fx.GraphModule:
     program does not compile. Warns, or raises CometError if `options.strict`, of what
     runs in torch.
     """
-    graph = with_real_numbers(graph)
+    graph = with_seeds_drawn_at_once(with_real_numbers(graph))
     groups = chains(graph.graph)
     obstacles = dict.fromkeys(groups, NOT_ASKED)
     if groups and options.pipeline_of_ranks is not None:

@@ -11,6 +11,8 @@ from torch import _decomp
 from torch._ops import OperatorBase
 from torch.export import default_decompositions
 
+from comet.pytorch import random_numbers
+
 aten = torch.ops.aten
 
 Table = dict[OperatorBase, Callable[..., object]]
@@ -228,18 +230,22 @@ def _of_lists() -> Table:
     return table
 
 
-OURS: Table = {
-    aten.cat.default: _cat,
-    aten.eye.default: _eye,
-    aten.eye.m: _eye,
-    aten.as_strided.default: _as_strided,
-    aten.as_strided_scatter.default: _as_strided_scatter,
-    aten.slice_backward.default: _slice_backward,
-    aten._adaptive_avg_pool2d_backward.default: _adaptive_avg_pool2d_backward,
-    aten._native_batch_norm_legit_no_training.default: _batch_norm,
-    aten._weight_norm_interface_backward.default: _weight_norm_backward,
-} | _of_lists()
-"""Ops of lists, and those that are cut where tensors have no elements: we have none."""
+OURS: Table = (
+    {
+        aten.cat.default: _cat,
+        aten.eye.default: _eye,
+        aten.eye.m: _eye,
+        aten.as_strided.default: _as_strided,
+        aten.as_strided_scatter.default: _as_strided_scatter,
+        aten.slice_backward.default: _slice_backward,
+        aten._adaptive_avg_pool2d_backward.default: _adaptive_avg_pool2d_backward,
+        aten._native_batch_norm_legit_no_training.default: _batch_norm,
+        aten._weight_norm_interface_backward.default: _weight_norm_backward,
+    }
+    | _of_lists()
+    | random_numbers.DECOMPOSITIONS
+)
+"""Random ops, ops of lists, and those that are cut where tensors have no elements."""
 
 
 COMPOSITE = "CompositeImplicitAutograd"

@@ -16,6 +16,7 @@ from comet.pytorch.arithmetic import UnsupportedError
 from comet.pytorch.complex_numbers import with_real_numbers
 from comet.pytorch.decompositions import with_whole_attention
 from comet.pytorch.importer import Imported, imported
+from comet.pytorch.random_numbers import take_seeds
 from comet.tools.checks import verify_module
 from comet.tools.diagnostics import UsageError, errors_as_sentences
 
@@ -79,8 +80,9 @@ def _imported(
             f"the model changes {changes[0].target}; call its eval(), or compute "
             "without changes"
         )
-    found = with_real_numbers(pure.graph_module)
-    return imported(_without_assertions(found.graph), name)
+    graph = _without_assertions(with_real_numbers(pure.graph_module).graph)
+    take_seeds(graph)
+    return imported(graph, name)
 
 
 def from_torch(
@@ -93,7 +95,8 @@ def from_torch(
     by `torch.export`, so shapes are those of `inputs`, and may be on the device `meta`.
     The function `name` takes the parameters and buffers of the model, and then the
     inputs, each in the order of memory and without axes of one element; axes that the
-    program cuts, such as those of heads, are several. Its results are in the order of
+    program cuts, such as those of heads, are several. Behind these it takes a seed for
+    each random op, as of dropout. Its results are in the order of
     their axes. A result that is an argument, or a view of one or of another result, is
     left out. Needs the extra `run`. Raises CometError if the model does not take the
     inputs, changes its buffers or its inputs, or decides by the value of a tensor, if

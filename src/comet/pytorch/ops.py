@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from comet.dialects.compound.dims import (
+    Element,
     element_type_of,
     extents_of,
     names_of,
@@ -24,7 +25,7 @@ from comet.dialects.compound.gather import GatherOp, ScatterAddOp
 from comet.dialects.compound.index import IndexOp
 from comet.dialects.compound.map import MapKind, MapOp
 from comet.dialects.compound.pad import ConcatOp, PadOp, SliceOp
-from comet.pytorch.dims import Axis, Dim, elements, leaves, sizes_of
+from comet.pytorch.dims import Axis, Dim, elements, inner_sizes, leaves, sizes_of
 from comet.pytorch.emitter import RANK, Emitter, Op, Tensor
 
 
@@ -113,6 +114,38 @@ class Index(Op):
         whole = to.unnamed()
         type_ = tensor({whole: self.dim.extent}, result.element)
         return to.split(to.add(IndexOp(type_)), whole, (self.dim,))
+
+
+@dataclass(frozen=True)
+class Positions(Op):
+    """The positions in a tensor with some dimensions, outer first."""
+
+    dims: Axis
+
+    def emit(self, to: Emitter, result: Tensor) -> SSAValue:
+        extents = to.named(self.dims)
+        inner = inner_sizes([*extents.values()])
+        rows = (
+            self._along(to, dim, size, result.element)
+            for dim, size in zip(extents, inner, strict=True)
+        )
+        total = next(rows)
+        for row in rows:
+            known = extents_of(total) | extents_of(row)
+            total = to.add(
+                MapOp(MapKind.ADD, (total, row), tensor(known, result.element))
+            )
+        return to.ordered(total, [*to.named(result.dims)])
+
+    def _along(self, to: Emitter, dim: str, size: int, element: Element) -> SSAValue:
+        """Return the positions along a dimension, in steps of `size`."""
+        (extent,) = (n for name, n in to.named(self.dims).items() if name == dim)
+        type_ = tensor({dim: extent}, element)
+        index = to.add(IndexOp(type_))
+        if size == 1:
+            return index
+        step = to.add(FillOp(size, tensor({}, element)))
+        return to.add(MapOp(MapKind.MULT, (index, step), type_))
 
 
 @dataclass(frozen=True)

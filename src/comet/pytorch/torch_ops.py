@@ -18,6 +18,8 @@ from torch import Tensor, fx
 from torch.autograd.function import FunctionCtx
 from torch.nn import functional
 
+from comet.pytorch.random_numbers import drawn_seed, random, scale_of_kept
+
 TORCHS = functional.scaled_dot_product_attention
 """Torch's own function."""
 
@@ -44,6 +46,14 @@ def _heads(query: Tensor, other: Tensor) -> Tensor:
     return other.repeat_interleave(query.shape[-3] // other.shape[-3], -3)
 
 
+def _dropped(weights: Tensor, dropout: float, seed: Tensor | None) -> Tensor:
+    """Return weights of which a part is 0, by a seed, and the others are larger."""
+    if seed is None:
+        return weights
+    kept = random(seed, list(weights.shape), weights.dim() - 2) >= dropout
+    return torch.where(kept, weights * scale_of_kept(dropout), 0.0)
+
+
 @torch.library.custom_op("comet::attention", mutates_args=())
 def attention(
     query: Tensor,
@@ -52,19 +62,21 @@ def attention(
     mask: Tensor | None,
     causal: bool,
     scale: float,
+    dropout: float = 0.0,
+    seed: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """
     Return attention, and of each query the logarithm of the sum of powers, in f32.
 
     Queries are (.., heads, queries, width), keys and values the same with keys instead
     of queries, and with as many heads or a divisor of them. Where a mask hides all keys
-    of a query, both results are 0.
+    of a query, both results are 0. With a seed the part `dropout` of weights is 0.
     """
     scores = _scores(query, _heads(query, key), mask, causal, scale)
     hidden = scores.isneginf().all(-1, keepdim=True)
-    weights = scores.softmax(-1).masked_fill(hidden, 0).to(value.dtype)
+    weights = _dropped(scores.softmax(-1).masked_fill(hidden, 0), dropout, seed)
     statistic = scores.logsumexp(-1).masked_fill(hidden.squeeze(-1), 0)
-    return weights @ _heads(query, value), statistic
+    return weights.to(value.dtype) @ _heads(query, value), statistic
 
 
 def _shape_of_attention(
@@ -86,16 +98,18 @@ def attention_backward(
     statistic: Tensor,
     causal: bool,
     scale: float,
+    dropout: float = 0.0,
+    seed: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of queries, keys and values; weights are computed again."""
     keys, values = _heads(query, key), _heads(query, value)
     scores = _scores(query, keys, mask, causal, scale)
     weights = (scores - statistic.unsqueeze(-1)).exp()
     mean = (grad.float() * result.float()).sum(-1, keepdim=True)
-    by_weight = grad.float() @ values.float().mT
+    by_weight = _dropped(grad.float() @ values.float().mT, dropout, seed)
     by_score = (weights * (by_weight - mean) * scale).to(query.dtype)
     of_keys = by_score.mT @ query
-    of_values = weights.to(query.dtype).mT @ grad
+    of_values = _dropped(weights, dropout, seed).to(query.dtype).mT @ grad
     return by_score @ keys, _summed(of_keys, key), _summed(of_values, value)
 
 
@@ -123,34 +137,38 @@ class _Context(FunctionCtx):
 
     causal: bool
     scale: float
+    dropout: float
+    has_mask: bool
     saved_tensors: tuple[Tensor, ...]
 
 
-Inputs = tuple[Tensor, Tensor, Tensor, Tensor | None, bool, float]
+Inputs = tuple[Tensor, Tensor, Tensor, Tensor | None, bool, float, float, Tensor | None]
 
 
 def _keep(ctx: _Context, inputs: Inputs, output: tuple[Tensor, Tensor]) -> None:
-    query, key, value, mask, ctx.causal, ctx.scale = inputs
-    kept = [query, key, value, *output]
-    ctx.save_for_backward(*kept, *(() if mask is None else (mask,)))
+    query, key, value, mask, ctx.causal, ctx.scale, ctx.dropout, seed = inputs
+    ctx.has_mask = mask is not None
+    others = [each for each in (mask, seed) if each is not None]
+    ctx.save_for_backward(query, key, value, *output, *others)
 
 
-def _derive(
-    ctx: _Context, grad: Tensor, _: Tensor
-) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
-    query, key, value, result, statistic, *mask = ctx.saved_tensors
+def _derive(ctx: _Context, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+    query, key, value, result, statistic, *others = ctx.saved_tensors
+    mask = others.pop(0) if ctx.has_mask else None
     gradients = attention_backward(
         grad,
         query,
         key,
         value,
-        mask[0] if mask else None,
+        mask,
         result,
         statistic,
         ctx.causal,
         ctx.scale,
+        ctx.dropout,
+        others[0] if others else None,
     )
-    return *gradients, None, None, None
+    return *gradients, None, None, None, None, None
 
 
 torch.library.register_autograd("comet::attention", _derive, setup_context=_keep)  # pyright: ignore[reportUnknownMemberType]
@@ -172,7 +190,7 @@ def attention_of_torch(
     learns = attn_mask is not None and attn_mask.requires_grad
     batch = query.shape[:-3]
     same = all(tensor.shape[:-3] == batch for tensor in (key, value))
-    if dropout_p or learns or not same or query.dim() < 3:
+    if learns or not same or query.dim() < 3:
         return TORCHS(
             query,
             key,
@@ -186,7 +204,9 @@ def attention_of_torch(
     factor = 1 / sqrt(query.shape[-1]) if scale is None else scale
     query, key, value = map(_autocast, (query, key, value))
     mask = None if attn_mask is None else _autocast(attn_mask)
-    return attention(query, key, value, mask, is_causal, factor)[0]
+    seed = drawn_seed(query.device) if dropout_p else None
+    how = is_causal, factor, dropout_p, seed
+    return attention(query, key, value, mask, *how)[0]
 
 
 def _autocast(tensor: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ func.func @chain(%x: tensor<4x8xf32, #compound.dims<M, N>>) -> tensor<4xf32, #co
   func.return %r : tensor<4xf32, #compound.dims<M>>
 }
 
-// CHECK: stream: 'compound.reduce' op %r reduces N and needs 'compound.reduce' op %m, which reduces N, too, and no form matches both (softmax times a matrix, softmax statistics, mean and variance); write them as a compound.fold, or leave stream out
+// CHECK: stream: 'compound.reduce' op %r reduces N and needs 'compound.reduce' op %m, which reduces N, too, and no form matches both (softmax times a matrix, softmax times factors times a matrix, softmax statistics, mean and variance); write them as a compound.fold, or leave stream out
 
 // -----
 
