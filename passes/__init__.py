@@ -36,6 +36,7 @@ PASSES = {
     "add-ctas": "sharding.add_ctas:AddCtasPass",
     "select-instances": "sharding.select_instances:SelectInstancesPass",
     "distribute": "sharding.distribute:DistributePass",
+    "choose-shardings": "sharding.choose_shardings:ChooseShardingsPass",
     "propagate-shardings": "sharding.propagate_shardings:PropagateShardingsPass",
     "insert-collectives": "sharding.insert_collectives:InsertCollectivesPass",
     "merge-collectives": "sharding.merge_collectives:MergeCollectivesPass",

@@ -3,6 +3,7 @@ From IR to numbers: the inputs of the cost models.
 
 * The machine: `hardware` (accelerators), `gpus` with `triton_rules`.
 * Mappings: `mapping` of the `comet` dialect; `bounds` of a program before fusion.
+* Shards of ops on GPUs, before fusion: `sharded_ops`.
 * Which values fit the levels of a tile tree at the same time: `capacity`.
 * Kernels: `kernel` makes the summary. It walks the `bodies` of the tree, and reads
   `products`; `tile_traffic`, `repeated_loads`, `waits`, and `memory` for addresses;

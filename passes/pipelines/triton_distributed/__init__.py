@@ -46,6 +46,7 @@ from comet.passes.pipelines.triton_distributed.best_plans import (
     best_fusion,
     best_group,
     best_reductions,
+    best_shardings,
     is_long,
     seconds_of,
 )
@@ -74,6 +75,7 @@ from comet.passes.schedule.tile import TilePass
 from comet.passes.schedule.unmask_loops import UnmaskLoopsPass
 from comet.passes.search.goal import Goal
 from comet.passes.sharding.add_ctas import AddCtasPass
+from comet.passes.sharding.choose_shardings import ChooseShardingsPass
 from comet.passes.sharding.dim_axes import check_dims
 from comet.passes.sharding.insert_collectives import InsertCollectivesPass
 from comet.passes.sharding.lower_reductions import LowerReductionsPass
@@ -204,6 +206,10 @@ class TritonDistributedPass(TritonOptions):
         if self.instances > 1 or is_sharded:
             yield SelectRanksPass(self.ranks)
         yield from self._to_elementary(module)
+        if self.chooses_shardings:
+            seconds = partial(self._seconds_in_shards, ctx, module)
+            yield best_shardings(module, ChooseShardingsPass(), seconds)
+            return
         check_dims(self.name, module, () if self.dim is None else self.dims)
         if is_sharded:
             yield PropagateShardingsPass()
@@ -212,6 +218,17 @@ class TritonDistributedPass(TritonOptions):
             yield from distribute_over_programs(ctx, module, self.dims, self.ranks)
         elif self.ranks > 1 and not is_sharded:
             yield from distribute_over_ranks(module, self.dims)
+
+    def _seconds_in_shards(
+        self, ctx: Context, module: ModuleOp, choose: ChooseShardingsPass
+    ) -> float:
+        """Return what a launch plan of `module` takes with the shardings of a pass."""
+        copy = module.clone()
+        choose.apply(ctx, copy)
+        pattern = "fused" if self.pattern == AUTO else self.pattern
+        strategy = "priority" if self.strategy == AUTO else self.strategy
+        tried = replace(self, dim=None, pattern=pattern, strategy=strategy)
+        return seconds_of(ctx, copy, tried.parts(ctx, copy))
 
     def _to_elementary(self, module: ModuleOp) -> Iterator[ModulePass]:
         """Yield the passes that make elementary ops of those of `module`."""

@@ -6,6 +6,8 @@ rank to all others. A reduce-scatter and an all-gather send a shard of the terms
 each, and a shard of the sums to all: of R ranks, 2 / R of the bytes, in one exchange
 more.
 
+What ranks shard: `choose-shardings` estimates the time of ops, and not of kernels.
+
 How many kernels ranks launch: `fuse` prices kernels before they exchange anything. A
 kernel that reads what other ranks send has tiles within their shards, or waits for
 them; so fewer kernels than those that `fuse` takes may be faster.
@@ -36,8 +38,12 @@ from comet.passes.graph.split.choose import MAX_OPS
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.fuse.strategy import Name
 from comet.passes.search import cheapest, timed
+from comet.passes.sharding.choose_shardings import ChooseShardingsPass
 from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 from comet.passes.sharding.place_collectives.kinds import Kind
+
+MOST_SHARDINGS = 3
+"""The most shardings whose launch plans are compared."""
 
 FORMS: tuple[Kind, ...] = ("allreduce", "reduce_scatter_all_gather")
 
@@ -69,6 +75,23 @@ def best_reductions(
     candidates = [timed(each.kind, each, partial(seconds, each)) for each in passes]
     values = ", ".join(f"%{op.input.name_hint or 'a value'}" for op in found)
     return cheapest("all-reduces", values, candidates).result
+
+
+def best_shardings(
+    module: ModuleOp,
+    choose: ChooseShardingsPass,
+    seconds: Callable[[ChooseShardingsPass], float],
+) -> ChooseShardingsPass:
+    """
+    Return `choose` with that of its first trials whose launch plan is fastest.
+
+    `seconds` compiles the module with another such pass, and prices the launch plan.
+    """
+    passes = [replace(choose, trial=trial) for trial in range(MOST_SHARDINGS)]
+    candidates = [
+        timed(f"trial={each.trial}", each, partial(seconds, each)) for each in passes
+    ]
+    return cheapest("plans of shardings", function_names(module), candidates).result
 
 
 def best_fusion(

@@ -56,7 +56,8 @@ class TritonOptions(Pipeline):
     """
     The dimension to shard over ranks, N by default, if the function has no shardings;
     of H,M the first that ranks divide, else the last; "M:rank" also names the axis.
-    One rank without `ctas` shards none.
+    One rank without `ctas` shards none. `auto` chooses one for each op, also between
+    the shardings of a function, see `choose-shardings`.
     """
 
     ctas: int | Literal["auto"] = 1
@@ -182,6 +183,11 @@ class TritonOptions(Pipeline):
                 "the option 'dim' names the dimension that ranks shard, as in N; it is "
                 "empty; name one, or use ranks=1 without it to shard none"
             )
+        if self.chooses_shardings and self.ctas != 1:
+            raise PassFailedException(
+                "the option 'dim' is auto, and the programs of a group share one "
+                'dimension; name it, as in dim=N or "N:cta", or use ctas=1'
+            )
         if self.group < 1:
             raise PassFailedException(
                 f"the option 'ctas' is a number of programs or auto, not {self.ctas}; "
@@ -227,6 +233,11 @@ class TritonOptions(Pipeline):
     def dims(self) -> Dims:
         """The dimensions to shard, in the order of `dim`."""
         return parse_dims(("N",) if self.dim is None else self.dim)
+
+    @property
+    def chooses_shardings(self) -> bool:
+        """Whether a dimension to shard over ranks is chosen for each op."""
+        return self.dim == (AUTO,)
 
     @property
     def group(self) -> int:

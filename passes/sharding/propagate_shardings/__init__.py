@@ -17,11 +17,11 @@ reduce-scatters the last one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, combinations
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation
 
 from comet.dialects.collective.mesh import MeshOp
@@ -66,14 +66,31 @@ def plan_shardings(func: FuncOp, mesh: MeshOp) -> Shardings:
     Raises PassFailedException if one of the signature does not fit.
     """
     check_boundary(func, mesh, PropagateShardingsPass.name)
-    ops = [op for op in list(func.body.block.ops)[:-1] if not follows_readers(op)]
+    stated = stated_shardings(func, mesh)
+    found = propagated(stated).ops.items()
+    return {op: sharding for op, sharding in found if op not in stated.ops}
+
+
+def stated_shardings(func: FuncOp, mesh: MeshOp) -> Known:
+    """Return what a function says by `collective.shard` on its ops."""
+    ops = filter(_computes, func.body.block.ops)
     annotated = {op: sharding_of_op(op) for op in ops if SHARD in op.attributes}
-    known = Known(func, mesh, annotated)
-    remaining = [op for op in ops if op not in annotated]
+    return Known(func, mesh, annotated)
+
+
+def propagated(known: Known) -> Known:
+    """Return the same with a sharding of each op; those that nothing splits are {}."""
+    ops = list(filter(_computes, known.func.body.block.ops))
+    remaining = [op for op in ops if op not in known.ops]
     while found := _from_operands(known, remaining) or _from_readers(known, remaining):
         known = known.with_ops(found)
         remaining = [op for op in remaining if op not in found]
-    return {op: known.ops.get(op, {}) for op in ops if op not in annotated}
+    return replace(known, ops={op: known.ops.get(op, {}) for op in ops})
+
+
+def _computes(op: Operation) -> bool:
+    """Return whether an op has a sharding of its own."""
+    return not (isinstance(op, ReturnOp) or follows_readers(op))
 
 
 def _from_operands(known: Known, ops: Sequence[Operation]) -> Shardings:
@@ -102,8 +119,8 @@ def _splits_of_operands(known: Known, op: Operation) -> Iterator[ShardedDim]:
     result_dims = {dim for result in op.results for dim in names_of(result)}
     for operand in operands:
         for dim, axes in known.sharding(operand).items():
-            others = (known.sharding(v) for v in operands if dim in names_of(v))
-            if dim in result_dims or all(other.get(dim) == axes for other in others):
+            others = (v for v in operands if dim in names_of(v))
+            if dim in result_dims or all(known.may_have(v, dim, axes) for v in others):
                 yield dim, axes
 
 

@@ -47,6 +47,11 @@ class Known:
     func: FuncOp
     mesh: MeshOp
     ops: Mapping[Operation, Sharding] = field(default_factory=Shardings)
+    open: bool = False
+    """
+    Whether arguments and results without a sharding have the one that ops need, or
+    compute; otherwise instances have them whole.
+    """
 
     def with_ops(self, ops: Mapping[Operation, Sharding]) -> Known:
         """Return the same with the shardings of further ops."""
@@ -82,6 +87,11 @@ class Known:
         held = self.held(value)
         return {} if held is None else held.sharding
 
+    def may_have(self, value: SSAValue, dim: str, axes: tuple[str, ...]) -> bool:
+        """Return whether instances may hold `value` in shards of a summed dimension."""
+        held = self.held(value)
+        return self.open if held is None else held.sharding.get(dim) == axes
+
     def wanted(self, value: SSAValue) -> Iterator[Sharding]:
         """Yield the shardings in which known readers, and the caller, need `value`."""
         body = self.func.body.block
@@ -89,7 +99,9 @@ class Known:
             reader = body.find_ancestor_op_in_block(use.operation)
             match reader:
                 case ReturnOp():
-                    yield boundary_of(self.func).results[use.index] or {}
+                    sharding = boundary_of(self.func).results[use.index]
+                    if not (sharding is None and self.open):
+                        yield sharding or {}
                 case SliceOp() if is_border(reader):
                     yield from self.wanted(reader.result)
                 case _ if isinstance(reader, View):
@@ -118,11 +130,15 @@ class Known:
             assert held is not None
             for wanted in _distinct(self.wanted(result)):
                 moves.append(received(held, wanted, bytes_of(result), self.mesh))
-        if isinstance(op, FoldOp) and (axes := sharding.get(op.dim.data)):
-            others = self.mesh.size(axes) - 1
-            moves += [float(others * bytes_of(result)) for result in op.results]
+        moves += self.merged(op, sharding)
         sizes = [moved for moved in moves if moved is not None]
         return sum(sizes) if len(sizes) == len(moves) else None
+
+    def merged(self, op: Operation, sharding: Sharding) -> Iterator[float]:
+        """Yield the bytes of partial results that an instance receives for a fold."""
+        if isinstance(op, FoldOp) and (axes := sharding.get(op.dim.data)):
+            others = self.mesh.size(axes) - 1
+            yield from (float(others * bytes_of(result)) for result in op.results)
 
     def _operand_bytes(self, value: SSAValue, wanted: Sharding) -> float | None:
         """Return the bytes that an instance receives to read `value` in a sharding."""

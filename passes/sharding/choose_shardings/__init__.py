@@ -1,0 +1,83 @@
+"""
+`choose-shardings`: elementary level -> elementary level, with a sharding on each op.
+
+Needs GPUs with several ranks. It searches over the shardings of products, folds and
+reductions; `propagate-shardings` says what follows for the ops around them. What the
+function says by `collective.shard` stays: on an op, an argument or a result. Arguments
+and results that say nothing have the shards that ops read and compute, so that weights
+need not be whole on any rank. The fastest is chosen by the time of the ops' shards and
+of what ranks exchange, before there are kernels; `trial` takes one of the next, which
+`triton-distributed` compares by their launch plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import PassFailedException
+
+from comet.cost.from_ir.gpus import machine_of
+from comet.dialects.arch import attached_system
+from comet.dialects.collective.mesh import MeshOp
+from comet.dialects.collective.spmd import Sharding, sharding_attr
+from comet.passes.analysis.hardware_kind import require_gpu
+from comet.passes.analysis.levels import IRLevel
+from comet.passes.function_pass import FunctionPass
+from comet.passes.search import cheapest, timed
+from comet.passes.sharding.boundary import check_boundary
+from comet.passes.sharding.choose_shardings.trials import trials_of
+from comet.passes.sharding.shardings import SHARD, mesh_of
+
+NEAR = 1.1
+"""
+How many times the estimate of the fastest sharding is that of one that may be faster:
+kernels of few programs take longer than estimated.
+"""
+
+
+@dataclass(frozen=True)
+class ChooseShardingsPass(FunctionPass):
+    """Choose which dimension of each op ranks have shards of."""
+
+    name = "choose-shardings"
+
+    LEVELS = (IRLevel.ELEMENTARY,)
+
+    trial: int = 0
+    """Which of the fastest shardings to take, 0 for the fastest."""
+
+    def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
+        require_gpu(self.name, attached_system(module))
+        mesh = mesh_of(function, module, self.name)
+        plans = plan_shardings(function, module, mesh)
+        if not 0 <= self.trial < len(plans):
+            raise PassFailedException(
+                f"{self.name}: the option 'trial' is {self.trial}, and the last of the "
+                f"shardings near the fastest is {len(plans) - 1}; use 0, or one up to "
+                "that"
+            )
+        for op, sharding in plans[self.trial].items():
+            op.attributes[SHARD] = sharding_attr(sharding)
+
+
+def plan_shardings(
+    func: FuncOp, module: ModuleOp, mesh: MeshOp
+) -> Sequence[Mapping[Operation, Sharding]]:
+    """
+    Return the shardings of all ops of a function that are about as fast as the fastest.
+
+    Raises PassFailedException if one that the function says does not fit.
+    """
+    check_boundary(func, mesh, ChooseShardingsPass.name)
+    machine = machine_of(attached_system(module), mesh.size(mesh.rank_axes))
+    trials = trials_of(func, mesh, machine)
+    candidates = [
+        timed(each.label, each, partial(float, each.seconds)) for each in trials
+    ]
+    best = cheapest("shardings", f"@{func.sym_name.data}", candidates).result
+    return [each.known.ops for each in trials if each.seconds <= NEAR * best.seconds]

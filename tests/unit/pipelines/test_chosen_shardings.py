@@ -1,0 +1,71 @@
+"""`triton-distributed{dim=auto}`: what ranks share is chosen, op by op."""
+
+from pathlib import Path
+
+import pytest
+from gpu_ranks import H200X8
+from paths import ROOT
+from rank_runs import outcomes
+from semantics import parse_module, run_passes
+from sharded_programs import MOVES, SIZES, Sizes
+from triton_modules import emitted
+
+from comet.dialects.cost import estimate_of
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.pipelines.triton_distributed.best_plans import best_shardings
+from comet.passes.sharding.choose_shardings import ChooseShardingsPass
+
+WIDE: Sizes = {"T": 8, "D": 4096, "F": 16384}
+
+
+@pytest.fixture
+def slow_memory(tmp_path: Path) -> str:
+    """GPUs whose memory is so slow that sharding pays even for tiny programs."""
+    text = (ROOT / "samples" / "hardware" / "h200x8.yaml").read_text()
+    assert "hbm_gb_per_s: 4800" in text
+    path = tmp_path / "slow.yaml"
+    path.write_text(text.replace("hbm_gb_per_s: 4800", "hbm_gb_per_s: 0.01"))
+    return f'attach-hardware{{path="{path}"}}'
+
+
+@pytest.mark.parametrize(
+    ("case", "ranks", "pattern"),
+    [("tokens alone", 3, "bsp"), ("two branches", 2, "auto")],
+)
+def test_ranks_compute_the_right_result(
+    case: str, ranks: int, pattern: str, slow_memory: str, tmp_path: Path
+) -> None:
+    write, _, _ = MOVES[case]
+    options = f"ranks={ranks} dim=auto pattern={pattern}"
+    source = emitted(
+        write(SIZES[0], {}), f"{slow_memory},triton-distributed{{{options}}}"
+    )
+    assert "signal" in source or "barrier" in source
+    assert outcomes({"chosen": source}, tmp_path, seeds=1) == {"chosen": "right"}
+
+
+def microseconds(text: str, options: str) -> float:
+    """Return what the launch plan of a program takes on some H200."""
+    passes = f"{H200X8},triton-distributed{{to=dataflow {options}}}"
+    module = run_passes(parse_module(text), passes)
+    cost = estimate_of(next(compute_functions(module)))
+    assert cost is not None
+    return cost.latency / 1000
+
+
+def test_it_is_faster_than_one_rank_and_than_one_dimension() -> None:
+    """Columns of one product are summed over by the next one."""
+    text = MOVES["tokens alone"][0](WIDE, {}).replace("f32", "bf16")
+    chosen = microseconds(text, "ranks=8 pattern=fused dim=auto")
+    assert chosen < 0.6 * microseconds(text, "ranks=1")
+    assert chosen <= microseconds(text, "ranks=8 pattern=fused dim=F")
+    assert chosen < microseconds(text, "ranks=8 pattern=fused dim=T")
+
+
+def test_launch_plans_of_several_shardings_are_compared() -> None:
+    """Estimates are of ops; the first of the fastest plans is taken."""
+    module = parse_module(MOVES["tokens alone"][0](WIDE, {}))
+    seconds = {0: 3.0, 1: 2.0, 2: 2.0}
+    first = ChooseShardingsPass()
+    best = best_shardings(module, first, lambda each: seconds[each.trial])
+    assert best == ChooseShardingsPass(trial=1)
