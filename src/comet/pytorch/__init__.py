@@ -3,8 +3,9 @@ The PyTorch front end: graphs as programs, and a back end of `torch.compile`.
 
 To read in this order:
 
-* `backend` (`torch.compile`), with a `region` for each part that it compiles and what
-  torch expects of its `memory`, and `exporting` (`comet.from_torch`);
+* `backend` (`torch.compile`), with a `region` for each part that it compiles, what
+  torch expects of its `memory`, and `shapes` that change; `exporting`, which is
+  `comet.from_torch`;
 * `complex_numbers`, which a graph has as pairs of real ones from there on;
 * `importer`: from a graph of torch to a function; it runs the graph under the `tracer`,
   whose views come after its `arithmetic`, and which finds `rules` for ATen ops, after

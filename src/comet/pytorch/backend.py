@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections import defaultdict
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -41,6 +41,7 @@ from comet.pytorch.program_cache import emitted, ranks_of
 from comet.pytorch.random_numbers import DRAWS_SEEDS, with_seeds_drawn_at_once
 from comet.pytorch.region import Function, Region
 from comet.pytorch.rules import op_name
+from comet.pytorch.shapes import ByShape, changes
 from comet.pytorch.torch_ops import whole_attention
 from comet.runtime.one_rank import PlanFunction
 from comet.runtime.program import RankProgram
@@ -59,6 +60,9 @@ NOT_ASKED = "the option pipeline_of_ranks does not say how they are compiled"
 
 AFTER = "after"
 """The keyword of a collective for the one that torch begins before it."""
+
+
+Compiler = Callable[[fx.GraphModule, Sequence[torch.Tensor]], Function]
 
 
 class SlowPathWarning(UserWarning):
@@ -94,7 +98,8 @@ def comet_backend(
     Compile a graph of Dynamo, for `torch.compile(model, backend="comet")`.
 
     `options` are the fields of `Options`, and the mode "reduce-overhead" is
-    `cuda_graphs`. Gradients are compiled as well. What has no translation, or does not
+    `cuda_graphs`. Gradients are compiled as well, and graphs whose shapes change for
+    each of the first shapes. What has no translation, or does not
     compile, runs in torch with a `SlowPathWarning`. Raises CometError for wrong
     options, and if `strict` for what is not compiled.
     """
@@ -114,10 +119,20 @@ def comet_backend(
         return make_boxed_func(fused.forward)
 
     compilers = {"fw_compiler": compiled}
+    if any(map(changes, inputs)):
+        compile_ = partial(_with_gradients, compilers)
+        return ByShape(graph, inputs, compile_, partial(_slow, options=chosen))
     if chosen.cuda_graphs:
         from comet.pytorch.cuda_graphs import recording_compilers
 
         compilers = recording_compilers(compiled, len(inputs))
+    return _with_gradients(compilers, graph, inputs)
+
+
+def _with_gradients(
+    compilers: Mapping[str, Compiler], graph: fx.GraphModule, inputs: Sequence[object]
+) -> Function:
+    """Return a graph of Dynamo and its gradients, compiled by the compilers of each."""
     compiler = aot_autograd(**compilers, decompositions=decompositions())
     with whole_attention(graph):
         return cast(Function, compiler(graph, inputs))

@@ -120,7 +120,7 @@ def result_of(tensor: torch.Tensor) -> Result:
     if tensor.dtype not in ELEMENTS:
         raise UnsupportedError(f"elements of {tensor.dtype}")
     if any(isinstance(extent, torch.SymInt) for extent in tensor.shape):
-        raise UnsupportedError("a shape that changes; compile with dynamic=False")
+        raise UnsupportedError("a shape that the numbers of a tensor decide")
     if 0 in tensor.shape:
         raise UnsupportedError("a tensor without elements")
     return Result(tuple(tensor.shape), ELEMENTS[tensor.dtype])

@@ -89,12 +89,12 @@ def test_attention_of_graphs_inside_is_one_op(found: dict[str, Any]):
     assert found["attention inside"] is True
 
 
-def test_a_shape_that_changes_runs_in_torch(found: dict[str, Any]):
-    """One warning says so of all ops."""
+def test_a_shape_that_numbers_decide_runs_in_torch(found: dict[str, Any]):
+    """One warning says so of all ops that compute with it."""
     error, slow = found["changing shape"]
     assert error < 1e-5
-    reason = "run in torch: a shape that changes; compile with dynamic=False"
-    assert slow == [f"comet.attention, aten.mul {reason}"]
+    reason = "and 2 more run in torch: a shape that the numbers of a tensor decide"
+    assert f"aten.mul, aten.exp {reason}" in slow
 
 
 def test_memory_is_as_torch_expects(found: dict[str, Any]):
