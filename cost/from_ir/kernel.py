@@ -206,7 +206,7 @@ def _extents(node: SpatialOp, loops: Sequence[TemporalOp]) -> Mapping[str, int]:
 
 
 def _unmasked(nodes: Sequence[TemporalOp]) -> frozenset[str]:
-    """Return the dimensions of loops that are written in two parts."""
+    """Return the dimensions of loops that are written as two."""
     return frozenset(d for op in nodes if op.unmask is not None for d in op.factors)
 
 

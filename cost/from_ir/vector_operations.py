@@ -43,7 +43,7 @@ def additions_of(op: Operation, units: Units) -> float:
 
 
 def _conditions(bodies: Iterable[Body]) -> Iterator[SSAValue]:
-    """Yield the conditions of masks, in loops that can be written in two parts."""
+    """Yield the conditions of masks, in loops that can be written as two."""
     for body in bodies:
         if body.loop is not None:
             yield from visible_conditions(body.loop)

@@ -31,7 +31,7 @@ class Nest:
     seen: Mapping[str, float] = field(default_factory=dict[str, float])
     """The mean fraction of the positions of loops that lengths end at run time."""
     unmasked: frozenset[str] = frozenset()
-    """The loops that are written in two parts, one of them without the mask."""
+    """The loops that are written as two, one of them without the mask."""
     shards: Mapping[str, int] = field(default_factory=dict[str, int])
     """The extent of each rank's shard of the dimensions that are gathered."""
     split: RowSplit | None = None

@@ -85,8 +85,8 @@ def with_tile_loop(
     Return the work of a kernel with the registers that a loop over tiles adds.
 
     What is computed from the number of a program stays alive in the loop, and what does
-    not depend on the tile is hoisted before it (`kept` bytes); of a loop in two parts,
-    both need it.
+    not depend on the tile is hoisted before it (`kept` bytes); of a loop
+    written as two, both need it.
     """
     loops, needs = gpu.triton.loops, work.needs
     threads = gpu.limits.warp_threads * needs.warps

@@ -128,15 +128,15 @@ def outer_loops(dot: Product, summary: KernelSummary, blocks: Blocks) -> Real:
     return np.maximum(looped - 1, 0.0)
 
 
-def second_part_registers(
+def unmasked_loop_registers(
     summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
 ) -> Real:
     """
-    Return the registers of a thread for loops in two parts, see `unmask-loops`.
+    Return the registers of a thread for what `unmask-loops` adds: loops without mask.
 
-    If two such loops load the same tiles, their second parts start at the same ones:
-    the offsets with which the pipeline of the first one started are in registers until
-    that of the other one has, in all of its first part.
+    Two loops that load the same tiles are written as four, and the added ones start at
+    the same tiles: the offsets from which the pipeline of one started stay in registers
+    until the other has started, during all of the loop before it.
     """
     bytes_at_once = numbers.warps * gpu.limits.warp_threads * gpu.memory.load_bytes
     again = total(

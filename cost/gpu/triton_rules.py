@@ -109,7 +109,7 @@ class LoopRegisters:
     """The additional registers of a thread for loops."""
 
     second_loop_registers: int
-    """The additional registers of a loop that is written in two parts."""
+    """The additional registers of a loop that is written as two."""
     outer_loop_registers: int
     """The additional registers of a loop around another one, or over tiles."""
     most_unrolled: int

@@ -8,7 +8,7 @@ from math import prod
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
 from xdsl.dialects.utils import EnumAttribute
-from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.ir import Attribute, Operation, ParametrizedAttribute
 from xdsl.irdl import (
     IRDLOperation,
     irdl_attr_definition,
@@ -186,6 +186,16 @@ class BindingAttr(EnumAttribute[BindingKind]):
     def print_parameter(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             super().print_parameter(printer)
+
+
+BIND = "schedule.bind"
+"""The attribute of a node or collective with its binding."""
+
+
+def binding_of(op: Operation) -> BindingKind:
+    """Return when the next sibling of a node or collective runs: by default after."""
+    binding = op.attributes.get(BIND)
+    return binding.data if isinstance(binding, BindingAttr) else BindingKind.SEQUENTIAL
 
 
 def power_of_two(extent: int) -> int:

@@ -13,11 +13,11 @@ _REDUCED = frozenset({Combiner.ADD, Combiner.MAX})
 
 
 def verify_unmask(op: NodeOp, unmask: UnitAttr | None) -> None:
-    """Check that there is one loop, which can be written in two parts."""
+    """Check that there is one loop, which can be written as two."""
     if unmask is not None and len(op.loops) != 1:
         raise VerifyException(
             f"'{op.name}' op unmask: the node has {len(op.loops)} loops; only "
-            "one loop can be written in two parts"
+            "one loop can be written as two loops"
         )
 
 

@@ -34,7 +34,7 @@ from comet.dialects.compound.dims import (
     level_of,
     merged_extents,
 )
-from comet.dialects.schedule.attributes import BindingAttr, Combiner, LoopAttr
+from comet.dialects.schedule.attributes import BIND, BindingAttr, Combiner, LoopAttr
 from comet.dialects.schedule.slices import Cut, cuts_along, is_tile, with_tile
 
 
@@ -54,7 +54,7 @@ class NodeOp(IRDLOperation, ABC):
     outs = var_result_def()
     combine = opt_prop_def(ArrayAttr[StringAttr])
     body = region_def("single_block")
-    bind = opt_attr_def(BindingAttr, attr_name="schedule.bind")
+    bind = opt_attr_def(BindingAttr, attr_name=BIND)
 
     @property
     def node_name(self) -> str | None:

@@ -17,7 +17,12 @@ from comet.cost.from_ir.mapping import estimate_module
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.errors import OpError
-from comet.dialects.schedule.attributes import BindingAttr, BindingKind
+from comet.dialects.schedule.attributes import (
+    BIND,
+    BindingAttr,
+    BindingKind,
+    binding_of,
+)
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.levels import IRLevel
@@ -36,9 +41,6 @@ Kinds: TypeAlias = tuple[BindingKind, ...]
 """The kinds of the siblings in one body: one for all, or one for each but the last."""
 
 SEQUENTIAL: Kinds = (BindingKind.SEQUENTIAL,)
-
-BIND = "schedule.bind"
-"""The attribute of a node for when its next sibling runs."""
 
 
 @dataclass(frozen=True)
@@ -140,13 +142,7 @@ def kinds_of(func: FuncOp) -> dict[str, Kinds]:
     """Return the kinds of each body, by the name of its node; equal kinds as one."""
     found: dict[str, Kinds] = {}
     for name, block in bodies_of(func):
-        attributes = [op.attributes.get(BIND) for op in siblings_in(block)[:-1]]
-        kinds = tuple(
-            attribute.data
-            if isinstance(attribute, BindingAttr)
-            else BindingKind.SEQUENTIAL
-            for attribute in attributes
-        )
+        kinds = tuple(map(binding_of, siblings_in(block)[:-1]))
         found[name] = kinds[:1] if len({*kinds}) == 1 else kinds
     return found
 

@@ -140,7 +140,7 @@ def _replace(copy: CopyOp, value: SSAValue, chain: Sequence[BlockArgument]) -> N
     Rewriter.erase_op(copy)
     for tile in chain:
         if not tile.uses:
-            _drop(tile)
+            _node_of(tile).drop_operand(tile.index)
 
 
 def _operand(node: TemporalOp, value: SSAValue) -> BlockArgument:
@@ -153,11 +153,6 @@ def _operand(node: TemporalOp, value: SSAValue) -> BlockArgument:
     tile.name_hint = value.name_hint
     node.set_operands((*node.ins, value), node.with_args)
     return tile
-
-
-def _drop(tile: BlockArgument) -> None:
-    """Erase the operand of a node whose tile has no uses."""
-    _node_of(tile).drop_operand(tile.index)
 
 
 def plan_stationary(function: FuncOp) -> tuple[CopyOp, ...]:

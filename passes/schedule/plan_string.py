@@ -10,7 +10,7 @@ only in these may `BLOCK_M=64`, the size of a tile, stand for how many there are
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -22,7 +22,7 @@ from comet.dialects.compound.dims import ALL_LAUNCH_NUMBERS, ceil_div
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.launch import powers_around
-from comet.dialects.schedule.node import NodeOp
+from comet.dialects.schedule.node import NodeOp, nodes_around
 from comet.passes.schedule.node_names import (
     is_spread,
     nest_number,
@@ -165,7 +165,7 @@ def _factor(
             f"{powers_around(size)}",
         )
     extent = node.outermost.extents.get(dim, node.extents[dim])
-    for outer in _around(node):
+    for outer in nodes_around(node):
         planned = entries.get(outer.node_name or "")
         extent = ceil_div(
             extent, 1 if planned is None else dict(planned.loops).get(dim, 1)
@@ -173,20 +173,12 @@ def _factor(
     return dim, ceil_div(extent, size)
 
 
-def _around(node: NodeOp) -> Iterator[NodeOp]:
-    """Yield the nodes around one, the innermost first."""
-    above = node.parent_op()
-    while isinstance(above, NodeOp):
-        yield above
-        above = above.parent_op()
-
-
 def plan_nodes(func: FuncOp) -> dict[str, NodeOp]:
     """
     Return the nodes that a plan can address, by name: temporal nodes and grids.
 
     Outermost first. Raises PassFailedException if two nodes have the same name, as the
-    parts of a split node do.
+    nodes of a split one do.
     """
     nodes: dict[str, NodeOp] = {}
     for op in func.walk():

@@ -53,9 +53,9 @@ class SplitEpiloguesPass(FunctionPass):
             split_epilogue(node, node.launch.subtiles)
 
 
-def split_epilogue(node: SpatialOp, subtiles: int) -> TemporalOp:
+def split_epilogue(node: SpatialOp, subtiles: int) -> None:
     """
-    Move the epilogue of a kernel to an unrolled loop; return the loop.
+    Move the epilogue of a kernel to an unrolled loop.
 
     Raises PassFailedException if this number of subtiles cannot divide it.
     """
@@ -80,7 +80,6 @@ def split_epilogue(node: SpatialOp, subtiles: int) -> TemporalOp:
     copy_names(tiles, loop.outs)
     stored = dict(zip(tiles, loop.outs, strict=True))
     epilogue.end.operands = [stored.get(v, v) for v in epilogue.end.operands]
-    return loop
 
 
 def _body(

@@ -22,7 +22,7 @@ from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.capacity import register_limit
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.registers import second_part_registers, thread_registers
+from comet.cost.gpu.registers import thread_registers, unmasked_loop_registers
 from comet.cost.gpu.tiling import price
 from comet.cost.reals import Real
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
@@ -65,7 +65,7 @@ class UnmaskLoopsPass(FunctionPass):
 def plan_unmasked(
     function: FuncOp, levels: GpuLevels, gpu: Device, loops: Loops
 ) -> Iterator[TemporalOp]:
-    """Yield the loops of a function to write in two parts, one without the mask."""
+    """Yield the loops of a function to write as two, one without the mask."""
     for grid in grid_nodes(function) if loops != "none" else ():
         if grid.launch is not None and grid.launch.specialize:
             continue  # Triton specializes one loop of a kernel.
@@ -89,12 +89,12 @@ def _can_be_unmasked(node: TemporalOp) -> bool:
 def _is_faster(
     grid: SpatialOp, found: list[TemporalOp], levels: GpuLevels, gpu: Device
 ) -> bool:
-    """Return whether a kernel is faster with `found` in two parts, and fits."""
+    """Return whether a kernel is faster with `found` as two loops, and fits."""
     launch, blocks = grid.launch or LaunchAttr(), tile_blocks(grid)
     numbers = launch_numbers(launch)
     summary = summarize(grid, levels, gpu)
     registers = thread_registers(summary, blocks, numbers, gpu)
-    registers = registers + second_part_registers(summary, blocks, numbers, gpu)
+    registers = registers + unmasked_loop_registers(summary, blocks, numbers, gpu)
     spare = gpu.triton.limits.spare_registers
     if registers > register_limit(numbers.warps, gpu) + spare:
         return False

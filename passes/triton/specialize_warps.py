@@ -161,7 +161,7 @@ def _loop_refusal(node: TemporalOp, memory: str) -> str:
     if len(cut_dims(node)) != 1 or inside:
         return f"{name} is not the only one around its products"
     if node.unmask is not None:
-        return f"{name} is written in two parts; use unmask=none"
+        return f"{name} is written as two loops; use unmask=none"
     loads = [
         op
         for op in ops

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -174,10 +174,6 @@ def lower_function(func: FuncOp, plan: MappingPlan) -> None:
         mapping.attributes[UNPRICED] = StringAttr(reason)
 
 
-Renaming: TypeAlias = Mapping[str, str]
-"""From new names of dimensions to the old ones."""
-
-
 def gathered_names(func: FuncOp) -> dict[str, str]:
     """
     Return the new names of gathered dimensions, with their old ones.
@@ -194,19 +190,19 @@ def gathered_names(func: FuncOp) -> dict[str, str]:
     return {new: names.get(old, old) for new, old in names.items()}
 
 
-def restore_names(func: FuncOp, names: Renaming) -> None:
-    """Give gathered dimensions their old names back, in all values and loops."""
+def restore_names(func: FuncOp, names: Mapping[str, str]) -> None:
+    """Give gathered dimensions their old names, `names`, in all values and loops."""
     for value in tuple(values_in(func.body.block)):
         if set(names_of(value)) & names.keys():
             type_ = with_names(value.type, names)
             Rewriter.replace_value_with_new_type(value, type_)
     for op in func.walk():
         if isinstance(op, NodeOp):
-            set_loops(op, [_old_loop(loop, names) for loop in op.loops])
-
-
-def _old_loop(loop: LoopAttr, names: Renaming) -> LoopAttr:
-    return LoopAttr(names.get(loop.dim, loop.dim), loop.factor, loop.axis)
+            loops = [
+                LoopAttr(names.get(loop.dim, loop.dim), loop.factor, loop.axis)
+                for loop in op.loops
+            ]
+            set_loops(op, loops)
 
 
 def idle_axes(func: FuncOp) -> dict[Operation, frozenset[str]]:

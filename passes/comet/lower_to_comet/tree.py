@@ -21,7 +21,7 @@ from comet.dialects.compound.copied import ComputeOp
 from comet.dialects.compound.dims import bits_of
 from comet.dialects.errors import OpError
 from comet.dialects.schedule import SpatialOp, TemporalOp
-from comet.dialects.schedule.attributes import BindingAttr, BindingKind, LoopAttr
+from comet.dialects.schedule.attributes import BindingKind, LoopAttr, binding_of
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import Border, transfers
 from comet.passes.comet.lower_to_comet.values import Values
@@ -100,12 +100,6 @@ class Temporal:
     items: tuple[Item, ...]
     notes: Notes = ()
 
-    @property
-    def leaf(self) -> ComputeOp | None:
-        """The op of a node that has no other child."""
-        node = self.items[0].node
-        return node if len(self.items) == 1 and isinstance(node, ComputeOp) else None
-
 
 @dataclass(frozen=True)
 class Child:
@@ -137,11 +131,6 @@ def _tree_ops(block: Block) -> Iterator[Operation]:
             yield op
 
 
-def _bind(op: Operation) -> BindingKind:
-    bind = op.attributes.get("schedule.bind")
-    return bind.data if isinstance(bind, BindingAttr) else BindingKind.SEQUENTIAL
-
-
 @dataclass(frozen=True)
 class _Builder:
     values: Values
@@ -168,14 +157,14 @@ class _Builder:
             if self._is_plain(op):
                 inner = tuple(self._items(nest.into(op), op.body.block))
                 yield from inner[:-1]
-                yield from (replace(item, bind=_bind(op)) for item in inner[-1:])
+                yield from (replace(item, bind=binding_of(op)) for item in inner[-1:])
             elif isinstance(op, TemporalOp):
                 below = self._spatial(op, ())
-                yield Item(nest.into(op), below, _bind(op))
+                yield Item(nest.into(op), below, binding_of(op))
             elif isinstance(op, SpatialOp):
-                yield Item(nest, self._spatial(op, tuple(op.loops)), _bind(op))
+                yield Item(nest, self._spatial(op, tuple(op.loops)), binding_of(op))
             elif isinstance(op, CollectiveOp):
-                yield Item(nest, PlacedCollective(op), _bind(op))
+                yield Item(nest, PlacedCollective(op), binding_of(op))
             else:
                 yield Item(nest, _compute(op))
 
@@ -187,16 +176,16 @@ class _Builder:
     def _children(self, block: Block) -> Iterator[Child]:
         for op in _tree_ops(block):
             if isinstance(op, CollectiveOp):
-                yield Child(PlacedCollective(op), _bind(op))
+                yield Child(PlacedCollective(op), binding_of(op))
             elif self._is_plain(op):
                 node = self.temporal(LoopNest(()).into(op), op.body.block, notes_of(op))
-                yield Child(node, _bind(op))
+                yield Child(node, binding_of(op))
             elif isinstance(op, TemporalOp):
                 item = Item(LoopNest(()).into(op), self._spatial(op, ()))
-                yield Child(Temporal((item,)), _bind(op))
+                yield Child(Temporal((item,)), binding_of(op))
             elif isinstance(op, SpatialOp):
                 item = Item(LoopNest(()), self._spatial(op, tuple(op.loops)))
-                yield Child(Temporal((item,)), _bind(op))
+                yield Child(Temporal((item,)), binding_of(op))
             else:
                 yield Child(Temporal((Item(LoopNest(()), _compute(op)),)))
 

@@ -38,7 +38,7 @@ from comet.passes.schedule.collapse_dims.rewrite import collapse
 from comet.passes.schedule.collapse_dims.runs import (
     Run,
     collapsible_runs,
-    parts_of,
+    subruns,
 )
 from comet.passes.schedule.node_names import name_nodes
 from comet.passes.schedule.plan_string import PLAN, PlanEntry, format_plan, parse_plan
@@ -206,7 +206,7 @@ def _named(
         )
     legal = collapsible_runs(node)
     for run in kernel.runs:
-        if all(run not in parts_of(whole) for whole in legal):
+        if all(run not in subruns(whole) for whole in legal):
             others = "none are next to each other in all of its tensors; leave it out"
             if legal:
                 others = f"{' or '.join(map(' '.join, legal))} can be"

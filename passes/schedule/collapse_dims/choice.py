@@ -41,7 +41,7 @@ from comet.passes.schedule.collapse_dims.runs import (
     collapsed_name,
     collapsible_runs,
     larger_blocks,
-    parts_of,
+    subruns,
 )
 from comet.passes.schedule.plan_string import BLOCK, PlanEntry
 from comet.passes.schedule.tile import chosen_plan, tile_function
@@ -93,20 +93,16 @@ def _planned_in(node: SpatialOp, plan: Mapping[str, set[str]]) -> Iterator[Run]:
 
     Loops that the plan has as they are stay.
     """
+    all_names = set[str]().union(*plan.values())
     loops = [op for op in node.walk() if isinstance(op, TemporalOp)]
     taken = {dim for op in loops if op.node_name in plan for dim in op.factors}
     for whole in collapsible_runs(node):
         in_grid = whole[0] in node.factors
-        names = plan.get(node.node_name or "", set()) if in_grid else _all(plan)
-        for run in parts_of(whole):
+        names = plan.get(node.node_name or "", set()) if in_grid else all_names
+        for run in subruns(whole):
             if collapsed_name(run) in names and taken.isdisjoint(run):
                 taken.update(run)
                 yield run
-
-
-def _all(plan: Mapping[str, set[str]]) -> set[str]:
-    """Return all dimensions that a plan names."""
-    return set[str]().union(*plan.values())
 
 
 def chosen_runs(func: FuncOp, system: SystemOp) -> Mapping[str, tuple[Run, ...]]:

@@ -170,7 +170,7 @@ def collapsed_name(run: Sequence[str]) -> str:
     return ("" if all(len(dim) == 1 for dim in run) else "_").join(run)
 
 
-def parts_of(run: Run) -> Iterator[Run]:
+def subruns(run: Run) -> Iterator[Run]:
     """Yield a run, and all shorter ones of at least two dimensions in it."""
     for size in range(len(run), 1, -1):
         for start in range(len(run) - size + 1):

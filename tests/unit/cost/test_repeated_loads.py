@@ -6,7 +6,7 @@ from paths import SAMPLES
 from register_ops import ROWS, kernel_of
 
 import comet
-from comet.cost.gpu.registers import LaunchNumbers, second_part_registers
+from comet.cost.gpu.registers import LaunchNumbers, unmasked_loop_registers
 from comet.cost.gpu.summary import KernelSummary
 
 LOOPS = "stream,fuse{strategy=partial}"
@@ -43,11 +43,11 @@ def test_a_loop_that_loads_nothing_else_does_not_wait(layernorm: KernelSummary):
 
 
 @pytest.mark.parametrize(("columns", "loads"), [(COLUMNS, 0), (COLUMNS / 8, 1)])
-def test_second_parts_of_loops_start_at_the_same_offsets(
+def test_loops_without_mask_start_at_the_same_offsets(
     layernorm: KernelSummary, columns: float, loads: int
 ):
     """128 threads copy 8 x 1024 numbers of 16 bits by 8 copies, two tiles ahead."""
     again = loads * (sum(load.dims == ("M", "N") for load in layernorm.moves.loads) - 1)
     blocks, numbers = {"M": 8.0, "N": columns}, LaunchNumbers(4, 3)
-    found = second_part_registers(layernorm, blocks, numbers, H200)
+    found = unmasked_loop_registers(layernorm, blocks, numbers, H200)
     assert found == H200.triton.loops.second_loop_registers + 2 * 8 * again

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache, partial
 from math import inf, isinf
 
 from xdsl.utils.exceptions import PassFailedException
@@ -21,16 +22,15 @@ class Forms:
     """The forms that a kernel may have: rows as a whole, in loops, or spilled."""
 
     def __init__(self, trials: Trials, strategies: Iterable[Strategy]):
-        self._trials, self._strategies = trials, tuple(strategies)
-        self._cheapest: dict[Kernel, Spatial] = {}
-        self._seconds: dict[Kernel, float] = {}
-        self._nests: dict[Group, tuple[LoopNest, ...]] = {}
-        self._bounds: dict[Kernel, KernelBound] = {}
+        self._trials = trials
         self._facts = Facts(trials.gpu)
+        self._cheapest, self._seconds = cache(self._found), cache(self._priced)
+        self._nests_of = cache(partial(loop_nests, tuple(strategies)))
+        self._bound = cache(partial(KernelBound, facts=self._facts))
 
     def ops_changed(self) -> None:
         """Forget what bounds know of single ops. Prices stay: changed ops are new."""
-        self._bounds.clear()
+        self._bound.cache_clear()
         self._facts.clear()
 
     def cheapest(self, ops: Group, outs: Values) -> Spatial:
@@ -39,10 +39,7 @@ class Forms:
 
         Raises PassFailedException if no form is legal.
         """
-        key = ops, outs
-        if (kernel := self._cheapest.get(key)) is None:
-            self._cheapest[key] = kernel = self._found(ops, outs)
-        return kernel
+        return self._cheapest(ops, outs)
 
     def _found(self, ops: Group, outs: Values) -> Spatial:
         """
@@ -74,10 +71,7 @@ class Forms:
 
     def seconds(self, group: Group, outs: Values) -> float:
         """Return the seconds of the cheapest form, infinite if none is legal."""
-        key = group, outs
-        if (seconds := self._seconds.get(key)) is None:
-            self._seconds[key] = seconds = self._priced(group, outs)
-        return seconds
+        return self._seconds(group, outs)
 
     def _priced(self, group: Group, outs: Values) -> float:
         try:
@@ -100,17 +94,6 @@ class Forms:
         """Return a lower bound of the seconds of one form, with the loops of `nest`."""
         return self._bound(group, outs).seconds(nest)
 
-    def _nests_of(self, group: Group) -> tuple[LoopNest, ...]:
-        if (nests := self._nests.get(group)) is None:
-            self._nests[group] = nests = loop_nests(self._strategies, group)
-        return nests
-
     def roughly(self, group: Group, outs: Values) -> float:
         """Return a lower bound of `least`: the time of the bytes in device memory."""
         return self._bound(group, outs).moving_seconds()
-
-    def _bound(self, group: Group, outs: Values) -> KernelBound:
-        key = group, outs
-        if (bound := self._bounds.get(key)) is None:
-            self._bounds[key] = bound = KernelBound(group, outs, self._facts)
-        return bound

@@ -899,7 +899,7 @@ func.func @f(%c: !C) -> !R {
 !C = tensor<6x12xf16, #compound.dims<M, N @OB>>
 !R = tensor<6xf16, #compound.dims<M @OB>>
 func.func @f(%c: !C, %r: !R) -> !R {
-  // CHECK: 'schedule.temporal' op unmask: the node has 2 loops; only one loop can be written in two parts
+  // CHECK: 'schedule.temporal' op unmask: the node has 2 loops; only one loop can be written as two loops
   %m = schedule.temporal [M = 2, N = 2] unmask ins(%c, %r : !C, !R) outs(!R) combine ["max"] {
   ^bb0(%t: tensor<3x6xf16, #compound.dims<M, N @OB>>, %last: tensor<3xf16, #compound.dims<M @OB>>):
     %max = compound.reduce max %t : tensor<3x6xf16, #compound.dims<M, N @OB>> -> tensor<3xf16, #compound.dims<M @OB>>
