@@ -58,6 +58,14 @@ def longest(values: Iterable[Real]) -> Real:
     return result
 
 
+def any_of(truths: Iterable[Truth]) -> Truth:
+    """Whether one of some truth values holds; False of none."""
+    result: Truth = False
+    for truth in truths:
+        result = np.logical_or(result, truth)
+    return result
+
+
 def times(a: Real, b: Real) -> Real:
     """The product; nothing is computed for a factor of 1."""
     if isinstance(a, float) and a == 1.0:

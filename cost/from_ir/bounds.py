@@ -27,6 +27,7 @@ from comet.dialects.compound import ContractOp, FoldOp
 from comet.dialects.compound.copied import ComputeOp
 from comet.dialects.compound.dims import bytes_of, merged_extents
 from comet.dialects.compound.pad import PadOp
+from comet.dialects.parents import enclosing
 
 OPERATIONS, COLLECTIVES = "operations", "collectives"
 """Names of the work that a bound counts, if it is not bytes."""
@@ -202,17 +203,10 @@ def op_cycles(
         level for level in hardware.levels if level.is_unit and level.unit.kind in kinds
     ]
     rate = sum(peak(level.unit, kind) * level.total_instances for level in units)
-    parts = instances if sharded or _is_in_region(op) else 1
+    in_region = enclosing(op, SpmdOp) is not None
+    shares = instances if sharded or in_region else 1
     points = prod(merged_extents((*op.operands, *op.results), op.name).values())
-    return points * parts / rate if rate else 0.0
-
-
-def _is_in_region(op: Operation) -> bool:
-    """Whether `op` is in an SPMD region."""
-    above = op.parent_op()
-    while above is not None and not isinstance(above, SpmdOp):
-        above = above.parent_op()
-    return above is not None
+    return points * shares / rate if rate else 0.0
 
 
 def _is_read(argument: SSAValue) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import TypeAlias
 
 import numpy as np
@@ -30,14 +31,14 @@ class Demand:
 
     level: str
     op: Operation
-    parts: Mapping[str, Bytes]
+    values: Mapping[str, Bytes]
     """Bytes in one instance of the level, by value, double buffers included."""
 
     @property
     def total(self) -> Bytes:
         """The sum of all values, bytes."""
         total: Bytes = 0
-        for size in self.parts.values():
+        for size in self.values.values():
             total = total + size
         return total
 
@@ -57,8 +58,9 @@ class Sizes:
 
 def overflow(block: Block, system: SystemOp, sizes: Sizes) -> Demand | None:
     """Return the first demand that its level cannot hold, None if all fit."""
-    for demand, room in _limited(block, system, sizes):
-        if np.any(demand.total > room):
+    capacity = _capacities(system)
+    for demand in demands(block, sizes):
+        if np.any(demand.total > capacity.get(demand.level, np.inf)):
             return demand
     return None
 
@@ -94,13 +96,13 @@ class Moment:
     op: Operation
     stored: tuple[Stored, ...]
 
-    def demand(self, sizes: Mapping[Stored, Bytes]) -> Demand:
+    def demand(self, size_of: Callable[[Stored], Bytes]) -> Demand:
         """Return the bytes by value, given those of each stored value."""
-        parts: dict[str, Bytes] = {}
+        found: dict[str, Bytes] = {}
         for stored in self.stored:
             name = stored.value.name_hint or "unnamed"
-            parts[name] = parts.get(name, 0) + sizes[stored]
-        return Demand(self.level, self.op, parts)
+            found[name] = found.get(name, 0) + size_of(stored)
+        return Demand(self.level, self.op, found)
 
 
 @dataclass(frozen=True)
@@ -147,17 +149,6 @@ class Layout:
         return spare
 
 
-def _limited(
-    block: Block, system: SystemOp, sizes: Sizes
-) -> Iterator[tuple[Demand, int]]:
-    """Yield the demands on levels below the outermost one, with their capacities."""
-    capacity, size_of = _capacities(system), dict[Stored, Bytes]()
-    for moment in moments(block):
-        if (room := capacity.get(moment.level)) is not None:
-            size_of |= {e: e.bytes(sizes) for e in moment.stored if e not in size_of}
-            yield moment.demand(size_of), room
-
-
 def _capacities(system: SystemOp) -> dict[str, int]:
     """Return the capacity of each level below the outermost one that has a limit."""
     found = ((level.level_name, level.capacity) for level in system.levels[1:])
@@ -166,7 +157,7 @@ def _capacities(system: SystemOp) -> dict[str, int]:
 
 def describe_overflow(demand: Demand, system: SystemOp) -> str:
     """Return a clause: the level that overflows, its bytes, and its largest value."""
-    name, size = max(demand.parts.items(), key=lambda item: int(np.max(item[1])))
+    name, size = max(demand.values.items(), key=lambda item: int(np.max(item[1])))
     return (
         f"level {demand.level} needs {demand.total} bytes and has "
         f"{system.level(demand.level).capacity}; the largest tile is that of %{name} "
@@ -176,8 +167,9 @@ def describe_overflow(demand: Demand, system: SystemOp) -> str:
 
 def demands(block: Block, sizes: Sizes) -> Iterator[Demand]:
     """Yield the demand on each level, for each op of the tile trees in a block."""
+    size_of = cache(partial(Stored.bytes, sizes=sizes))
     for moment in moments(block):
-        yield moment.demand({stored: stored.bytes(sizes) for stored in moment.stored})
+        yield moment.demand(size_of)
 
 
 def moments(block: Block) -> Iterator[Moment]:
@@ -250,10 +242,6 @@ def _overwritten(result: OpResult) -> bool:
     end = _result_of_init_arg(result)
     if end is None:
         return False
-    node = _node_of(end)
+    node = end.owner
+    assert isinstance(node, NodeOp)
     return in_place(node)[folds(node).index(end)]
-
-
-def _node_of(result: OpResult) -> NodeOp:
-    assert isinstance(result.owner, NodeOp)
-    return result.owner

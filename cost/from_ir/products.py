@@ -50,8 +50,6 @@ class ReadProduct:
     """Two for each term, as in FLOPs."""
     rate: str
     """The element type that decides its rate."""
-    turned: bool
-    """Whether `order-operands` makes its right operand the left one."""
     added: bool
     """Whether it is only added to other values."""
     summed: bool
@@ -60,17 +58,14 @@ class ReadProduct:
     @classmethod
     def of(cls, op: ContractOp) -> Self:
         """Read a contraction."""
-        turned = _is_turned(op)
-        product = _product_of(op, turned=turned)
         return cls(
             iteration_dims(op),
             tile_bytes(op.result),
-            Operands(tile_bytes(op.lhs), tile_bytes(op.rhs), product),
+            Operands(tile_bytes(op.lhs), tile_bytes(op.rhs), _product_of(op)),
             joined_extents(op.operands),
             frozenset(op.contracted),
             operations_of(op),
             rate_of(op),
-            turned,
             any(is_addition(use.operation) for use in op.result.uses),
             sum_with(op.result) is not None,
         )
@@ -182,16 +177,15 @@ def sums_of_products(op: ContractOp, loops: tuple[str, ...]) -> Iterator[Term]:
         yield Term(iteration_dims(op), 2, loops, several=several)
 
 
-def _product_of(op: ContractOp, *, turned: bool) -> Product:
-    """Return the dimensions of a contraction by their roles, see `ReadProduct`."""
+def _product_of(op: ContractOp) -> Product:
+    """
+    Return the dimensions of a contraction by their roles.
+
+    `order-operands` makes some right operands the left ones.
+    """
     _, rows, columns, summed = op.roles
-    if turned:
+    if is_accumulated(op) and is_transposed(op):
         rows, columns = columns, rows
     return Product(
         frozenset(rows), frozenset(columns), frozenset(summed), frozenset(op.batched)
     )
-
-
-def _is_turned(op: ContractOp) -> bool:
-    """Whether `order-operands` makes the right operand of a product the left one."""
-    return is_accumulated(op) and is_transposed(op)

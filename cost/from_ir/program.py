@@ -46,7 +46,7 @@ from comet.cost.gpu.waiting import waits_in_loop
 from comet.cost.gpu.work import in_one_launch
 from comet.cost.reals import product
 from comet.dialects.arch import SystemOp
-from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
+from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.spmd import rank_count
 from comet.dialects.compound.dims import bits_of, bytes_of, elements_of, names_of
@@ -115,7 +115,9 @@ def launch_plan_of(program: ProgramOp, system: SystemOp) -> Plan:
 
     Raises `CostError` where the system has no GPU.
     """
-    return _read_plan(program, device_of(system), gpu_levels(system))
+    device = device_of(system)
+    figures = partial(figures_of, gpu=device, levels=gpu_levels(system))
+    return read_plan(program, device, figures)
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,7 @@ def priced(
     as `play` does.
     """
     machine = machine_for(program, system, graph=graph)
-    plan = _read_plan(program, machine.device, gpu_levels(system))
+    plan = launch_plan_of(program, system)
     plan = in_place(plan) if symmetric_inputs else plan
     return PricedPlan(plan, machine, play(plan, machine))
 
@@ -159,10 +161,6 @@ Figures: TypeAlias = Callable[[KernelOp], tuple[NodeFigures, ...]]
 def read_plan(program: ProgramOp, device: Device, figures: Figures) -> Plan:
     """Return the launch plan of a program, given its GPU and what reads its kernels."""
     return tuple(_Reader(program, device, figures).steps())
-
-
-def _read_plan(program: ProgramOp, device: Device, levels: GpuLevels) -> Plan:
-    return read_plan(program, device, partial(figures_of, gpu=device, levels=levels))
 
 
 @dataclass(frozen=True)

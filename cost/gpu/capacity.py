@@ -16,7 +16,7 @@ from comet.cost.gpu.registers import REGISTER, alive_bytes, register_bound
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Blocks
 from comet.cost.gpu.work import ProgramNeeds
-from comet.cost.reals import Real, longest, product
+from comet.cost.reals import Real, longest
 
 
 def shared_need(
@@ -58,8 +58,7 @@ def shared_need(
 
 def _ends_with_its_loop(summary: KernelSummary, blocks: Blocks) -> Real:
     """Return 1 if no loop with several iterations is inside another one, else 0."""
-    trips = (summary.trips(dim, blocks) for dim in summary.nest.inner_dims)
-    return np.where(np.greater(product(trips), 1), 0.0, 1.0)
+    return 1 - summary.is_looped(tuple(summary.nest.inner_dims), blocks)
 
 
 def _computed_operands(summary: KernelSummary, blocks: Blocks) -> Iterator[Real]:

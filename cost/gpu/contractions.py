@@ -45,6 +45,11 @@ class Contractions:
         return tuple(each.product for each in self.ops)
 
     @cached_property
+    def loops(self) -> frozenset[tuple[str, ...]]:
+        """The loops around each."""
+        return frozenset(dot.loops for dot in self.roles)
+
+    @cached_property
     def operations(self) -> tuple[Term, ...]:
         """The floating-point operations of each."""
         return tuple(each.operations for each in self.ops)

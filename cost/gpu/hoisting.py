@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from comet.cost.reals import Real, Truth
+from comet.cost.reals import Real, Truth, any_of
 
 
 def loops_around(
@@ -41,8 +41,5 @@ def same_in_all_tiles(tile: Collection[str], grid: Sequence[tuple[str, Real]]) -
     `tile` has the dimensions of the tensor's tile; `grid` are the dimensions of the
     grid, each with its number of tiles. A persistent program can load it once.
     """
-    changed: Truth = False
-    for dim, tiles in grid:
-        if dim in tile:
-            changed = np.logical_or(changed, np.greater(tiles, 1))
+    changed = any_of(np.greater(tiles, 1) for dim, tiles in grid if dim in tile)
     return np.logical_not(changed)

@@ -25,7 +25,7 @@ from comet.cost.gpu.device import Device
 from comet.cost.gpu.summary import Evaluated, KernelSummary
 from comet.cost.gpu.terms import Blocks, Product
 from comet.cost.gpu.triton_rules import ProductRules
-from comet.cost.reals import Real, Truth, product
+from comet.cost.reals import Real, Truth, any_of, product
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class Layouts:
         """
         rows, _ = self._extents[dot]
         some = np.clip(rows / self.fragments[dot].rows, 1, self.warps)
-        return np.where(_any(_reading(dot, others)), self.warps, some)
+        return np.where(any_of(_reading(dot, others)), self.warps, some)
 
     def _rows_from_registers(
         self, dot: Product, others: Sequence[RelatedProduct]
@@ -179,7 +179,7 @@ class Layouts:
         """Return the warps along rows if instructions read registers."""
         single = self._balanced(dot)
         if self._rules.warps_along_rows:
-            chained = _any((*_reading(dot, others), *_read(dot, others)))
+            chained = any_of((*_reading(dot, others), *_read(dot, others)))
             return np.where(chained, self._rows_of_chain(dot, others), single)
         rows, columns = self._extents[dot]
         for other in others:
@@ -188,7 +188,7 @@ class Layouts:
                 rows = np.where(other.same_body, last_rows, rows)
                 columns = np.where(other.same_body, last_columns, columns)
         several = np.where(np.greater_equal(rows, columns), self.warps, 1.0)
-        return np.where(_any(other.same_body for other in others), several, single)
+        return np.where(any_of(other.same_body for other in others), several, single)
 
     def _balanced(self, dot: Product) -> Real:
         """
@@ -266,10 +266,3 @@ def _read(dot: Product, others: Sequence[RelatedProduct]) -> Iterator[Truth]:
         sides = other.product.rows | other.product.columns
         if not other.later and dot.summed & sides:
             yield other.same_body
-
-
-def _any(found: Iterable[Truth]) -> Truth:
-    result: Truth = np.bool_(False)
-    for truth in found:
-        result = np.logical_or(result, truth)
-    return result

@@ -15,7 +15,7 @@ from comet.cost.gpu.registers import REGISTER
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Blocks
 from comet.cost.gpu.work import KernelWork
-from comet.cost.reals import Real, product
+from comet.cost.reals import Real
 
 
 def persistent_work(
@@ -116,8 +116,7 @@ def staged_work(work: KernelWork, staged: Real, beside: bool) -> KernelWork:
 
 def pipelines_tiles(summary: KernelSummary, blocks: Blocks) -> Real:
     """Return 1 if no loop in a tile has several iterations, else 0."""
-    trips = product(summary.trips(dim, blocks) for dim in summary.nest.loops)
-    return np.where(np.greater(trips, 1), 0.0, 1.0)
+    return 1 - summary.is_looped(summary.nest.loops, blocks)
 
 
 def stationary_bytes(summary: KernelSummary, blocks: Blocks) -> Real:

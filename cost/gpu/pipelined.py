@@ -19,20 +19,19 @@ from comet.cost.reals import Real, product, total
 
 def joined_rounds(summary: KernelSummary, blocks: Blocks) -> Real:
     """Return how many waits in loops of contractions are one with another."""
-    loops = {product.loops for product in summary.products.roles}
     return total(
         product(summary.iterated(dim, blocks) for dim in wait.loops)
-        * _run_once(wait.joined, summary, blocks)
+        * (1 - summary.is_looped(wait.joined, blocks))
         for wait in summary.sync.waits
-        if wait.joined is not None and wait.loops in loops
+        if wait.joined is not None and wait.loops in summary.products.loops
     )
 
 
 def loaded_outside(summary: KernelSummary, blocks: Blocks) -> Real:
     """Return the bytes that one program loads outside of loops of contractions."""
-    loops = {product.loops for product in summary.products.roles}
     loads = zip(summary.moves.loads, summary.moved_by_loads(blocks), strict=True)
-    return total(moved for load, moved in loads if load.loops not in loops)
+    inside = summary.products.loops
+    return total(moved for load, moved in loads if load.loops not in inside)
 
 
 def read_operations(
@@ -63,12 +62,7 @@ def _sums_in_loop(dot: Product, summary: KernelSummary, blocks: Blocks) -> Real:
     """Return 1 if the innermost loop around a contraction sums it, else 0."""
     return total(
         np.greater(summary.trips(dim, blocks), 1)
-        * _run_once(dot.loops[position + 1 :], summary, blocks)
+        * (1 - summary.is_looped(dot.loops[position + 1 :], blocks))
         for position, dim in enumerate(dot.loops)
         if dim in dot.summed
     )
-
-
-def _run_once(loops: tuple[str, ...], summary: KernelSummary, blocks: Blocks) -> Real:
-    """Return 1 if all these loops have one iteration, else 0."""
-    return 1 - summary.is_looped(loops, blocks)

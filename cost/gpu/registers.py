@@ -401,8 +401,9 @@ def _vector_registers(tile: Term, layouts: Layouts) -> Real:
 
     A loop-invariant vector counts only if one of its loops has several iterations.
     """
-    trips = product(layouts.summary.trips(dim, layouts.blocks) for dim in tile.loops)
-    needed = np.greater(trips, 1) if tile.loops else 1.0
+    needed = (
+        layouts.summary.is_looped(tile.loops, layouts.blocks) if tile.loops else 1.0
+    )
     dot = layouts.product_of(tile.dims)
     if dot.rows & set(tile.dims):
         return 0.0

@@ -35,8 +35,8 @@ def body_seconds(works: Sequence[KernelWork], device: Device) -> Real:
     waves = [_waves(work, device) for work in works]
     of_all = sum(waves)
     running = sum(
-        seconds * part / np.ceil(part)
-        for seconds, part in zip(alone, waves, strict=True)
+        seconds * count / np.ceil(count)
+        for seconds, count in zip(alone, waves, strict=True)
     )
     in_waves = running * np.ceil(of_all) / of_all
     in_turn = np.minimum(in_waves, sum(alone))
@@ -57,7 +57,7 @@ def merging_seconds(works: Sequence[KernelWork], device: Device) -> Real:
 
 
 def _waves(work: KernelWork, device: Device) -> Real:
-    """Return what part of a wave the programs of a node are, or how many."""
+    """Return the waves of the programs of a node, of which there may be less than 1."""
     slots = device.multiprocessors * np.maximum(occupancy_of(work, device), 1)
     return work.programs / slots
 

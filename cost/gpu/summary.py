@@ -33,7 +33,7 @@ from comet.cost.gpu.terms import (
     Tiles,
     Wait,
 )
-from comet.cost.reals import Real, Truth, choose, longest, product, total
+from comet.cost.reals import Real, Truth, any_of, choose, longest, product, total
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -315,10 +315,10 @@ class KernelSummary:
 
         That is, if the innermost loop of more than one trip does not change it.
         """
-        invariant: Truth = False
-        for trips, around in self._loops_around(tile, blocks):
-            still = np.greater(trips, 1) & np.logical_not(around)
-            invariant = np.logical_or(invariant, still)
+        invariant = any_of(
+            np.greater(trips, 1) & np.logical_not(around)
+            for trips, around in self._loops_around(tile, blocks)
+        )
         return np.where(invariant, 1.0, 0.0)
 
     def is_stationary(self, tile: Term, blocks: Blocks) -> Real:
@@ -359,8 +359,7 @@ class KernelSummary:
 
     def exposed(self, blocks: Blocks) -> Real:
         """Return how often one program waits outside of loops of contractions."""
-        loops = {product.loops for product in self.products.roles}
-        return self._waits(lambda around: around not in loops, blocks)
+        return self._waits(lambda loops: loops not in self.products.loops, blocks)
 
     def _starts(self, wait: Wait, blocks: Blocks) -> Real:
         """Return how often the innermost loop of several iterations is started."""

@@ -200,11 +200,10 @@ def _counted(
     def repeated(term: Term) -> Real:
         return summary.per_program((term,), blocks) * replicas(term.dims)
 
-    loops = {product.loops for product in summary.products.roles}
     later, lanes, special = 0.0, 0.0, 0.0
     for term in summary.vector.operations:
         count, inside = repeated(term), 0.0
-        if term.loops in loops:
+        if term.loops in summary.products.loops:
             inside = count * summary.is_looped(term.loops, blocks)
         later = later + count - inside
         cost = term.in_loop or LoopCost(term.weight)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from comet.cost.reals import Real, Truth
+from comet.cost.reals import Real, Truth, any_of
 
 
 def waits_in_loop(inside: Sequence[Real]) -> Truth:
@@ -18,7 +18,4 @@ def waits_in_loop(inside: Sequence[Real]) -> Truth:
     are loaded while those of later sources arrive. Otherwise the wait is before the
     loop: a loop that waits cannot load ahead.
     """
-    several: Truth = False
-    for trips in inside:
-        several = np.logical_or(several, np.greater(trips, 1))
-    return several
+    return any_of(np.greater(trips, 1) for trips in inside)

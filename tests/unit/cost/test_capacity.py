@@ -35,7 +35,7 @@ def during(
     first = ops_of(module, op)[0]
     found = demands(only_block(module), Sizes())
     (demand,) = [d for d in found if d.op is first and d.level == level]
-    return {name: int(np.max(size)) for name, size in demand.parts.items()}
+    return {name: int(np.max(size)) for name, size in demand.values.items()}
 
 
 def test_without_loops_each_tile_is_there_once():
@@ -60,7 +60,7 @@ def test_a_value_dies_with_its_last_use():
     block = only_block(module)
     maps = ops_of(module, MapOp)
     alive = {
-        op.kind.data: {name.partition("_")[0] for name in demand.parts}
+        op.kind.data: {name.partition("_")[0] for name in demand.values}
         for op in maps
         for demand in demands(block, Sizes())
         if demand.op is op and demand.level == "OB"
