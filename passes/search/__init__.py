@@ -164,16 +164,16 @@ def cheapest(
 
 
 def ranked(
-    name: str, place: str, candidates: Iterable[Candidate[T]], goal: Goal = LATENCY
+    name: str, place: str, candidates: Iterable[Candidate[T]]
 ) -> tuple[Found[T], ...]:
-    """Return all candidates that are not rejected, the cheapest first."""
+    """Return all candidates that are not rejected, the one of least latency first."""
     with session() as current:
-        table = _Table[T](goal)
+        table = _Table[T](LATENCY)
         for index, candidate in enumerate(candidates):
             table.note(index, candidate.label, candidate.price)
         current.choices.append(table.choice(name, place, current.within, None))
     return tuple(
-        sorted(table.priced.values(), key=lambda found: goal.order(found.cost))
+        sorted(table.priced.values(), key=lambda found: LATENCY.order(found.cost))
     )
 
 

@@ -18,12 +18,10 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch.gpu_levels import gpu_levels
-from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.mesh import MeshOp
-from comet.dialects.collective.spmd import SpmdOp
 from comet.dialects.errors import OpError
 from comet.passes.analysis.hardware_kind import attached_gpu
-from comet.passes.sharding.shardings import MeshOption, select_mesh
+from comet.passes.sharding.shardings import MeshOption, select_mesh, user_of
 
 AXIS = "cta"
 """The mesh axis of the programs that exchange."""
@@ -67,11 +65,10 @@ def with_ctas(
             f"add-ctas: @{name} has {mesh.axis_extents[AXIS]} programs in a group "
             "already; run add-ctas once"
         )
-    for op in module.walk():
-        if isinstance(op, SpmdOp | CollectiveOp) and op.mesh.string_value() == name:
-            raise OpError(
-                op,
-                f"add-ctas: {op.name} is written for @{name} without groups of "
-                "programs; run add-ctas before insert-collectives",
-            )
+    if (op := user_of(mesh, module)) is not None:
+        raise OpError(
+            op,
+            f"add-ctas: {op.name} is written for @{name} without groups of programs; "
+            "run add-ctas before insert-collectives",
+        )
     return MeshOp(name, mesh.axis_extents | {AXIS: ctas}, levels)

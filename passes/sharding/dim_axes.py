@@ -28,7 +28,6 @@ from comet.passes.analysis.padding import is_border, unsliced
 ShardedDim: TypeAlias = tuple[str, tuple[str, ...]]
 """A dimension, and the mesh axes that it is sharded over."""
 
-
 Parts: TypeAlias = Mapping[str, int]
 """The number of instances that are used, of some mesh axes."""
 

@@ -16,13 +16,11 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.mesh import MeshOp
-from comet.dialects.collective.spmd import SpmdOp
 from comet.dialects.errors import OpError
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.sharding.boundary import drop_shardings
-from comet.passes.sharding.shardings import MeshOption, select_mesh
+from comet.passes.sharding.shardings import MeshOption, select_mesh, user_of
 
 AXIS = "rank"
 """The mesh axis of GPUs."""
@@ -70,11 +68,10 @@ def narrowed_mesh(module: ModuleOp, mesh: MeshOp, ranks: int) -> MeshOp | None:
         )
     if ranks == extents[AXIS]:
         return None
-    for op in module.walk():
-        if isinstance(op, SpmdOp | CollectiveOp) and op.mesh.string_value() == name:
-            raise OpError(
-                op,
-                f"select-ranks: {op.name} is written for {extents[AXIS]} ranks of "
-                f"@{name}; run select-ranks before insert-collectives",
-            )
+    if (op := user_of(mesh, module)) is not None:
+        raise OpError(
+            op,
+            f"select-ranks: {op.name} is written for {extents[AXIS]} ranks of @{name}; "
+            "run select-ranks before insert-collectives",
+        )
     return MeshOp(name, extents | {AXIS: ranks}, mesh.axis_levels or None)

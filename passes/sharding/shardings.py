@@ -14,8 +14,14 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
+from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.collective.mesh import MeshOp
-from comet.dialects.collective.spmd import Sharding, sharding_attr, sharding_of
+from comet.dialects.collective.spmd import (
+    Sharding,
+    SpmdOp,
+    sharding_attr,
+    sharding_of,
+)
 from comet.dialects.compound import (
     CastOp,
     ContractOp,
@@ -135,6 +141,13 @@ def mesh_of(func: FuncOp, module: ModuleOp, pass_name: str) -> MeshOp:
     named = symbol.string_value() if isinstance(symbol, SymbolRefAttr) else None
     with about(func):
         return select_mesh(pass_name, module, named)
+
+
+def user_of(mesh: MeshOp, module: ModuleOp) -> SpmdOp | CollectiveOp | None:
+    """Return the first op that is written for a mesh, None if it is not in use."""
+    ops = (op for op in module.walk() if isinstance(op, SpmdOp | CollectiveOp))
+    name = mesh.sym_name.data
+    return next((op for op in ops if op.mesh.string_value() == name), None)
 
 
 MeshOption: TypeAlias = Annotated[

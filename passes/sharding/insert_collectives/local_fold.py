@@ -147,12 +147,7 @@ def _merge_step(
     merge = local.merge.block
     both = [*arguments[len(chunks) :], *partials]
     values: dict[SSAValue, SSAValue] = dict(zip(merge.args, both, strict=True))
-    return _append(block, merge, values)
-
-
-def _append(block: Block, source: Block, values: dict[SSAValue, SSAValue]) -> Region:
-    for op in source.ops:
-        block.add_op(op.clone(values))
+    block.add_ops([op.clone(values) for op in merge.ops])
     return Region(block)
 
 

@@ -150,8 +150,8 @@ def place(region: SpmdOp, options: PlaceCollectivesPass) -> None:
     options_of: dict[CollectiveOp, PlaceCollectivesPass] = {}
     for collective, steps, op_options in plan_levels(region, options):
         mesh = lookup_mesh(region, region.mesh)
-        for part in split_by_level(collective, steps, mesh):
-            options_of[part] = op_options
+        for step in split_by_level(collective, steps, mesh):
+            options_of[step] = op_options
     for choice in plan_choices(region, options_of):
         apply_choice(choice)
     separate_gathered_dims(region)
@@ -273,7 +273,7 @@ def _reduction(
 
 
 def apply_choice(choice: Placement) -> None:
-    """Give a collective its form, and write algorithms and estimates on its parts."""
+    """Give a collective its form, and write algorithms and estimates on its ops."""
     op, form = choice.op, choice.form
     ops: list[Operation] = [op]
     if isinstance(op, AllReduceOp) and form.kind != "allreduce":
@@ -281,10 +281,10 @@ def apply_choice(choice: Placement) -> None:
         ops = ops_of_form(op, form.kind, choice.scatter_dim)
     elif isinstance(op, AllGatherOp) and form.kind == "gather":
         ops = [gather_to_root(op)]
-    parts = [part for part in ops if isinstance(part, CollectiveOp)]
-    for part, price in zip(parts, form.prices, strict=True):
-        part.from_level, part.to_level = op.from_level, op.to_level
-        write_price(part, price)
+    collectives = [each for each in ops if isinstance(each, CollectiveOp)]
+    for collective, price in zip(collectives, form.prices, strict=True):
+        collective.from_level, collective.to_level = op.from_level, op.to_level
+        write_price(collective, price)
     if ops != [op]:
         Rewriter.replace_op(op, ops, ops[-1].results)
 

@@ -43,7 +43,7 @@ the result; or a gather of all terms there, a local reduction and a broadcast.
 """
 
 
-PARTS: dict[Kind, tuple[str, ...]] = {
+COLLECTIVES: dict[Kind, tuple[str, ...]] = {
     "allreduce": ("all_reduce",),
     "reduce_scatter_all_gather": ("reduce_scatter", "all_gather"),
     "reduce_broadcast": ("reduce", "broadcast"),
@@ -67,7 +67,7 @@ class Implementation:
 
     @property
     def cost(self) -> Cost:
-        """The sum of the costs of all parts; raises CostError if one has no price."""
+        """The sum of its costs; raises CostError if a collective has no price."""
         if not all(price.figures for price in self.prices):
             raise CostError("no COMET file says it, or nothing prices it")
         latency = sum(price.time for price in self.prices)
@@ -82,8 +82,8 @@ def form_of(kind: Kind, value: SSAValue, ranks: int, pricer: Pricer) -> Implemen
     Raises CostError for an algorithm that does not run there.
     """
     prices = [
-        pricer.price(part, payload_of(value, ranks if part == "gather" else 1))
-        for part in PARTS[kind]
+        pricer.price(name, payload_of(value, ranks if name == "gather" else 1))
+        for name in COLLECTIVES[kind]
     ]
     return Implementation(kind, tuple(prices))
 

@@ -77,9 +77,9 @@ def plan_steps(
     op: CollectiveOp, mesh: MeshOp, at: str | None, *, hierarchical: bool
 ) -> tuple[LevelStep, ...]:
     """
-    Return the steps of a collective in order: one, at `at`, if it has no parts.
+    Return the steps of a collective in order: one, at `at`, if it is not split.
 
-    A gather or scatter has parts if its extent divides by the group and the axes of
+    A gather or scatter is split if its extent divides by the group and the axes of
     outer levels are major. With `hierarchical` the explicit steps of a reduction stay
     one. Raises PassFailedException if no axis of the mesh is at the level `at`.
     """
@@ -87,7 +87,7 @@ def plan_steps(
     steps = steps_by_level(axes, mesh, at)
     if isinstance(op, AllReduceOp):
         return _merged(steps, axes) if hierarchical else steps
-    if isinstance(op, AllGatherOp | ScatterOp) and _has_parts(op, steps):
+    if isinstance(op, AllGatherOp | ScatterOp) and _can_split(op, steps):
         if isinstance(op, AllGatherOp):
             return steps
         return tuple(
@@ -104,7 +104,8 @@ def _merged(steps: Sequence[LevelStep], axes: Sequence[str]) -> tuple[LevelStep,
     return (*(step for step in steps if not step.is_explicit), *merged)
 
 
-def _has_parts(op: AllGatherOp | ScatterOp, steps: Sequence[LevelStep]) -> bool:
+def _can_split(op: AllGatherOp | ScatterOp, steps: Sequence[LevelStep]) -> bool:
+    """Whether steps by level give each instance what a gather or scatter does."""
     dim, nested = op.dim.data, [axis for s in reversed(steps) for axis in s.axes]
     shards, extents = extents_of(op.input), extents_of(op.result)
     if isinstance(op, ScatterOp):
@@ -122,22 +123,22 @@ def split_by_level(
     if len(steps) == 1:
         _set_place(op, steps[0])
         return [op]
-    value, parts = op.input, list[CollectiveOp]()
+    value, collectives = op.input, list[CollectiveOp]()
     for step in steps:
-        part = _part(op, value, step, mesh)
-        part.results[0].name_hint = op.results[0].name_hint
-        Rewriter.insert_op(part, InsertPoint.before(op))
-        _set_place(part, step)
-        parts.append(part)
-        value = part.results[0]
+        collective = _at_step(op, value, step, mesh)
+        collective.results[0].name_hint = op.results[0].name_hint
+        Rewriter.insert_op(collective, InsertPoint.before(op))
+        _set_place(collective, step)
+        collectives.append(collective)
+        value = collective.results[0]
     Rewriter.replace_op(op, (), (value,))
-    return parts
+    return collectives
 
 
-def _part(
+def _at_step(
     op: CollectiveOp, value: SSAValue, step: LevelStep, mesh: MeshOp
 ) -> CollectiveOp:
-    """Return the part of `op` over the axes of one step, applied to `value`."""
+    """Return the collective of `value` over the axes of one step of `op`."""
     symbol, size = op.mesh.string_value(), mesh.size(step.axes)
     if isinstance(op, AllReduceOp):
         return AllReduceOp(value, symbol, step.axes, kind=op.kind.data)
