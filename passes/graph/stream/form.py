@@ -118,11 +118,11 @@ def map_users(value: SSAValue, kind: MapKind) -> Iterator[MapOp]:
             yield user
 
 
-def reduce_users(value: SSAValue, kind: ReduceKind, dim: str) -> Iterator[ReduceOp]:
-    """Yield the reductions of `value` over `dim` alone."""
+def sums_over(value: SSAValue, dim: str) -> Iterator[ReduceOp]:
+    """Yield the sums of `value` over `dim` alone."""
     for use in value.uses:
         user = use.operation
-        if isinstance(user, ReduceOp) and is_reduction(user, kind, dim):
+        if isinstance(user, ReduceOp) and is_reduction(user, ReduceKind.ADD, dim):
             yield user
 
 

@@ -20,7 +20,7 @@ from comet.passes.graph.stream.form import (
     StreamForm,
     is_reduction,
     map_users,
-    reduce_users,
+    sums_over,
 )
 
 
@@ -38,7 +38,7 @@ class SoftmaxForm(StreamForm):
             if tuple(sub.inputs) != (first.input, first.result):
                 continue
             for exp in map_users(sub.result, MapKind.EXP):
-                for total in reduce_users(exp.result, ReduceKind.ADD, dim):
+                for total in sums_over(exp.result, dim):
                     replaced = (first.result, total.result)
                     ops = (first, sub, exp, total)
                     return Statistics(self, (first.input,), replaced, ops)

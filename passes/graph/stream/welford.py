@@ -23,7 +23,7 @@ from comet.passes.graph.stream.form import (
     StreamForm,
     is_reduction,
     map_users,
-    reduce_users,
+    sums_over,
 )
 
 
@@ -43,7 +43,7 @@ class WelfordForm(StreamForm):
                 if tuple(sub.inputs) != (first.input, mean.result):
                     continue
                 for square in _squares(sub.result):
-                    for total in reduce_users(square.result, ReduceKind.ADD, dim):
+                    for total in sums_over(square.result, dim):
                         replaced = (None, mean.result, total.result)
                         ops = (first, mean, sub, square, total)
                         return Statistics(self, (first.input,), replaced, ops)
