@@ -63,10 +63,10 @@ def _untiled(program: Program) -> FuncOp:
     context, module = parsed(program.text)
     hardware = SAMPLES / "hardware" / f"{program.hardware}.yaml"
     AttachHardwarePass(str(hardware)).apply(context, module)
-    for part in program.compiler.parts(context, module):
-        if isinstance(part, TilePass):
+    for pass_ in program.compiler.passes(context, module):
+        if isinstance(pass_, TilePass):
             break
-        part.apply(context, module)
+        pass_.apply(context, module)
     (function,) = (each for each in compute_functions(module) if any(grid_nodes(each)))
     name_nodes(function)
     return function

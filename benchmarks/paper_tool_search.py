@@ -31,7 +31,7 @@ def search_tool(template: Template, start: TilePlan, budget: int) -> TilePlan:
     left = budget - budget // 2
     while left > 0:
         improved = found
-        trials = neighbours(template, found.plan, template.leaders)
+        trials = neighbours(template, found.plan)
         for plan in _take(fitting(template, trials), left):
             left -= 1
             improved = _better(template, found, plan)

@@ -1,9 +1,9 @@
 """
 Pipelines: passes that consist of passes.
 
-A pipeline yields its parts one after the other. Each one has run before the next one is
-requested, so the choice of a part may depend on the results of earlier ones. An
-observer of a pipeline sees its parts, but no passes that a search runs on copies.
+A pipeline yields its passes one after the other. Each has run before the next one is
+requested, so the choice of a pass may depend on the results of earlier ones. An
+observer of a pipeline sees its passes, but none that a search runs on copies.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Pipeline(ModulePass):
     """A pass that consists of passes."""
 
     @abstractmethod
-    def parts(self, ctx: Context, module: ModuleOp) -> Generator[ModulePass]:
+    def passes(self, ctx: Context, module: ModuleOp) -> Generator[ModulePass]:
         """Yield the passes; each has run on `module` when the next one is requested."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -80,16 +80,16 @@ def run_passes(
     around: Around = _unobserved,
 ) -> None:
     """
-    Run passes, and the parts of pipelines, each inside `around`.
+    Run passes, and those of pipelines, each inside `around`.
 
     An error that names no op is about the function of a module that has only one.
     """
     for pass_ in passes:
         with around(pass_, module), about_only_function(module):
             if isinstance(pass_, Pipeline):
-                # Where a part fails, the pipeline must leave what it has entered.
-                with closing(pass_.parts(ctx, module)) as parts:
-                    run_passes(parts, ctx, module, around)
+                # Where a pass fails, the pipeline must leave what it has entered.
+                with closing(pass_.passes(ctx, module)) as inner:
+                    run_passes(inner, ctx, module, around)
             else:
                 pass_.apply(ctx, module)
 
@@ -101,7 +101,7 @@ def run_settled(
     around: Around = _unobserved,
 ) -> tuple[ModulePass, ...]:
     """
-    Run passes, and return the parts that ran, with the choices that they made.
+    Run passes, and return those that ran, with the choices that they made.
 
     Running these on the same module gives the same result without a search.
     """

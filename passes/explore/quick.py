@@ -202,7 +202,7 @@ class AcceleratorPipeline(Pipeline, ChoosesByGoal):
         if self.pad not in (AUTO, UNPADDED):
             _ = parse_extents(self.pad)
 
-    def parts(self, ctx: Context, module: ModuleOp) -> Generator[ModulePass]:
+    def passes(self, ctx: Context, module: ModuleOp) -> Generator[ModulePass]:
         """Yield the passes of the pipeline for `module`, in order."""
         require_accelerator(self.name, attached_system(module))
         yield DecomposePass(accumulator="input")

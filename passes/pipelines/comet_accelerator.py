@@ -45,7 +45,7 @@ class CometAcceleratorPass(AcceleratorPipeline):
 
     Before: named or elementary ops, with the hardware attached. After: the `comet`
     dialect, ready for `-t comet`; a graph that one mapping cannot hold is a chain, with
-    each mapping in a module of its own. Every part is a separate pass.
+    each mapping in a module of its own. Each of its passes can be run alone.
     """
 
     search: Literal["quick", "exact"] = "quick"
@@ -80,7 +80,7 @@ class CometAcceleratorPass(AcceleratorPipeline):
                     "out, or use search=quick"
                 )
 
-    def parts(self, ctx: Context, module: ModuleOp) -> Generator[ModulePass]:
+    def passes(self, ctx: Context, module: ModuleOp) -> Generator[ModulePass]:
         """Yield the passes of the pipeline for `module`, in order."""
         require_accelerator(self.name, attached_system(module))
         if any(narrowed(attached_system(module))):
@@ -96,7 +96,7 @@ class CometAcceleratorPass(AcceleratorPipeline):
             (func,) = compute_functions(module)
             yield from self.chain(ctx, Graph(func), self.mappings)
         elif self.search == "quick":
-            yield from super().parts(ctx, module)
+            yield from super().passes(ctx, module)
         else:
             yield from self.best_or_chain(ctx, module)
 
@@ -157,7 +157,7 @@ class CometAcceleratorPass(AcceleratorPipeline):
             check_graph(graph)
         except PassFailedException:
             return None
-        return graph if any(len(parts) > 1 for _, parts in cuts(graph)) else None
+        return graph if any(len(chain) > 1 for _, chain in cuts(graph)) else None
 
     def best_or_chain(self, ctx: Context, module: ModuleOp) -> Iterator[ModulePass]:
         """Yield the passes of the best mapping, or of a chain where none fits."""

@@ -35,7 +35,7 @@ config.substitutions.append(
     )
 )
 config.substitutions.append(("%root", str(ROOT)))
-# Every part of a pipeline is verified.
+# Every pass of a pipeline is verified.
 config.substitutions.append((r"\bcomet-opt\b", "comet-opt --verify-each"))
 
 # `lit -DCOVERAGE=1 tests/filecheck` measures coverage of the tool as well. These come

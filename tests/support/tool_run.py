@@ -43,7 +43,7 @@ def comet_opt(text: str, passes: str = "", target: str = "mlir") -> ToolRun:
 
 
 def comet_opt_command(arguments: Sequence[str]) -> ToolRun:
-    """Run comet-opt with these arguments; every part of a pipeline is verified."""
+    """Run comet-opt with these arguments; every pass of a pipeline is verified."""
 
     def run() -> None:
         with one_sentence_errors(TOOL):

@@ -105,7 +105,8 @@ class TritonDistributedPass(TritonOptions):
 
     Before: named or elementary ops, with the hardware attached; functions at a lower
     level start there. After: the `tl` dialect and a launch plan, ready for `-t triton`,
-    or with `to=dataflow` the `dataflow` dialect. Every part is a separate pass.
+    or with `to=dataflow` the `dataflow` dialect. Each of its passes can be
+    run alone.
     """
 
     name = NAME
@@ -115,7 +116,7 @@ class TritonDistributedPass(TritonOptions):
         super().__post_init__()
         _ = (*self._to_kernels(IRLevel.ELEMENTARY), *self._to_channels())
 
-    def parts(self, ctx: Context, module: ModuleOp) -> Generator[ModulePass]:
+    def passes(self, ctx: Context, module: ModuleOp) -> Generator[ModulePass]:
         """
         Yield the passes of the pipeline for `module`, in order.
 
@@ -125,7 +126,7 @@ class TritonDistributedPass(TritonOptions):
         Goal(objective=self.objective).check(self.name, on_gpu=True)
         if self.ctas == AUTO:
             best = self._in_groups(self._best_ctas(ctx, module))
-            yield from best.parts(ctx, module)
+            yield from best.passes(ctx, module)
             return
         level, is_sharded = plan_start(module, self.ranks)
         if self.to == "tl":
@@ -140,8 +141,8 @@ class TritonDistributedPass(TritonOptions):
         then += self._to_kernels(level)
         if elementary and self.group == 1:
             yield from self._split(module, then)
-        for index, part in enumerate(then):
-            yield self._best(ctx, module, part, then[index + 1 :])
+        for index, pass_ in enumerate(then):
+            yield self._best(ctx, module, pass_, then[index + 1 :])
         if self.instances > 1:
             yield from self._to_channels()
         if level is IRLevel.DATAFLOW and self.instances == 1:
@@ -153,7 +154,7 @@ class TritonDistributedPass(TritonOptions):
 
         def seconds(ctas: int) -> float:
             copy = module.clone()
-            return seconds_of(ctx, copy, self._in_groups(ctas).parts(ctx, copy))
+            return seconds_of(ctx, copy, self._in_groups(ctas).passes(ctx, copy))
 
         named = self.dim is not None
         sizes = (1, *group_sizes(ctx, module, self.dims, self.ranks, named=named))
@@ -168,20 +169,21 @@ class TritonDistributedPass(TritonOptions):
         self,
         ctx: Context,
         module: ModuleOp,
-        part: ModulePass,
+        pass_: ModulePass,
         rest: Sequence[ModulePass],
     ) -> ModulePass:
         """Return a pass, or of several ranks the one with the fastest launch plan."""
         several = self.ranks > 1 and self.group == 1
-        if isinstance(part, PlaceCollectivesPass) and several and self.kind == AUTO:
+        if isinstance(pass_, PlaceCollectivesPass) and several and self.kind == AUTO:
             seconds = partial(self._seconds, ctx, module, rest)
-            return best_reductions(module, part, seconds)
+            return best_reductions(module, pass_, seconds)
         free = self.strategy == self.between == self.kernels == AUTO
-        if isinstance(part, FusePass) and several and free:
+        if isinstance(pass_, FusePass) and several and free:
             # The search for a pattern prices many plans: too many for a long region.
             tried = self._by_bsp if self.pattern == AUTO and is_long(module) else self
-            return best_fusion(module, part, partial(tried._seconds, ctx, module, rest))
-        return part
+            seconds = partial(tried._seconds, ctx, module, rest)
+            return best_fusion(module, pass_, seconds)
+        return pass_
 
     @property
     def _by_bsp(self) -> Self:
@@ -194,8 +196,8 @@ class TritonDistributedPass(TritonOptions):
     ) -> float:
         """Return what a launch plan takes that the pass `it` and `then` make."""
         copy = module.clone()
-        parts = chain([it], then, self._to_channels(), self.to_target(copy))
-        return seconds_of(ctx, copy, parts)
+        passes = chain([it], then, self._to_channels(), self.to_target(copy))
+        return seconds_of(ctx, copy, passes)
 
     def _to_shards(
         self, ctx: Context, module: ModuleOp, is_sharded: bool
@@ -228,7 +230,7 @@ class TritonDistributedPass(TritonOptions):
         pattern = "fused" if self.pattern == AUTO else self.pattern
         strategy = "priority" if self.strategy == AUTO else self.strategy
         tried = replace(self, dim=None, pattern=pattern, strategy=strategy)
-        return seconds_of(ctx, copy, tried.parts(ctx, copy))
+        return seconds_of(ctx, copy, tried.passes(ctx, copy))
 
     def _to_elementary(self, module: ModuleOp) -> Iterator[ModulePass]:
         """Yield the passes that make elementary ops of those of `module`."""
@@ -255,7 +257,7 @@ class TritonDistributedPass(TritonOptions):
         `then` lowers the elementary ops of `module` to kernels.
         """
         if self.split == "auto":
-            fuse = next(i for i, part in enumerate(then) if isinstance(part, FusePass))
+            fuse = next(i for i, each in enumerate(then) if isinstance(each, FusePass))
             plans = then[fuse + 1 :] if self.instances == 1 else ()
             yield from choose_splits(module, self.ranks, then[: fuse + 1], plans)
         elif self.split != "none":

@@ -48,11 +48,11 @@ MOST_SHARDINGS = 3
 FORMS: tuple[Kind, ...] = ("allreduce", "reduce_scatter_all_gather")
 
 
-def seconds_of(ctx: Context, module: ModuleOp, parts: Iterable[ModulePass]) -> float:
+def seconds_of(ctx: Context, module: ModuleOp, passes: Iterable[ModulePass]) -> float:
     """Run passes up to `annotate-cost`; return what the launch plans of all take."""
-    for part in parts:
-        part.apply(ctx, module)
-        if isinstance(part, AnnotateCostPass):
+    for pass_ in passes:
+        pass_.apply(ctx, module)
+        if isinstance(pass_, AnnotateCostPass):
             break
     found = map(estimate_of, compute_functions(module))
     return 1e-9 * sum(cost.latency for cost in found if cost is not None)

@@ -1,8 +1,8 @@
 """
 What comet-opt does around running passes: it verifies, and prints IR and times.
 
-Each pass of `-p` is verified, and with `--verify-each` each part of a pipeline. The
-parts of a pipeline are printed like other passes; passes that a search runs on copies
+Each pass of `-p` is verified, and with `--verify-each` each of a pipeline. The
+passes of a pipeline are printed like other passes; passes that a search runs on copies
 are not. Dumps go to stderr in the form of mlir-opt; the output of xDSL's own
 flags goes to stdout, as in xDSL.
 """
@@ -35,7 +35,7 @@ def add_flags(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--verify-each",
         action="store_true",
-        help="Verify the IR after each part of a pipeline too, not only after each "
+        help="Verify the IR after each pass of a pipeline too, not only after each "
         "pass of -p",
     )
     for when in DUMPS:

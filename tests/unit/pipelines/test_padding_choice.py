@@ -51,11 +51,12 @@ def test_every_part_means_the_same():
     before = run_passes(parse_module(graph_text("gemm_softmax", ODD)), EDGE)
     module, ctx = before.clone(), comet_context()
     names: list[str] = []
-    for part in CometAcceleratorPass(strategy="full", stream=False).parts(ctx, module):
-        part.apply(ctx, module)
+    pipeline = CometAcceleratorPass(strategy="full", stream=False)
+    for pass_ in pipeline.passes(ctx, module):
+        pass_.apply(ctx, module)
         module.verify()
-        names.append(part.name)
-        if part.name != "lower-to-comet":
+        names.append(pass_.name)
+        if pass_.name != "lower-to-comet":
             assert_same_meaning(before, module, "main")
     assert names[:2] == ["decompose", "pad"]
     assert names[-1] == "lower-to-comet"

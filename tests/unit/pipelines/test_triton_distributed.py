@@ -96,12 +96,12 @@ def test_any_graph_after_decomposition(tmp_path: Path) -> None:
     expect_all_ok(sources, tmp_path)
 
 
-def spelled(parts: Iterable[ModulePass]) -> str:
+def spelled(passes: Iterable[ModulePass]) -> str:
     """Return the passes of a pipeline with their options, as a user writes them."""
-    return ",".join(str(part.pipeline_pass_spec()) for part in parts)
+    return ",".join(str(each.pipeline_pass_spec()) for each in passes)
 
 
-def parts_of(pipeline: TritonDistributedPass, module: ModuleOp) -> list[ModulePass]:
+def passes_of(pipeline: TritonDistributedPass, module: ModuleOp) -> list[ModulePass]:
     """Return the passes that the pipeline runs on `module`, which stays as it is."""
     return list(run_settled([pipeline], Context(), module.clone()))
 
@@ -109,7 +109,7 @@ def parts_of(pipeline: TritonDistributedPass, module: ModuleOp) -> list[ModulePa
 def names(text: str, ranks: int = 1) -> list[str]:
     module = run_passes(parse_module(text), H200X8)
     pipeline = TritonDistributedPass(ranks, to="dataflow")
-    return [part.name for part in parts_of(pipeline, module)]
+    return [each.name for each in passes_of(pipeline, module)]
 
 
 def test_ranks_share_n_unless_the_function_says_what() -> None:
@@ -138,7 +138,7 @@ def softmax_on_three_ranks() -> tuple[ModuleOp, list[ModulePass], ModuleOp]:
     """Return a module, the passes of its pipeline, and what they make of it."""
     module = run_passes(parse_module(SOFTMAX.format(**SIZES["prime"])), H200X8)
     made = run_passes(module, "triton-distributed{ranks=3}")
-    return module, parts_of(THREE_RANKS, module), made
+    return module, passes_of(THREE_RANKS, module), made
 
 
 @one_of(2)
@@ -146,8 +146,8 @@ def softmax_on_three_ranks() -> tuple[ModuleOp, list[ModulePass], ModuleOp]:
 def test_what_is_done_already_is_not_done_again(done: int) -> None:
     module, passes, made = softmax_on_three_ranks()
     before = run_passes(module, spelled(passes[:done]))
-    rest = [part.name for part in parts_of(THREE_RANKS, before)]
-    wanted = [part.name for part in passes[done:]]
+    rest = [each.name for each in passes_of(THREE_RANKS, before)]
+    wanted = [each.name for each in passes[done:]]
     assert rest[len(rest) - len(wanted) :] == wanted
     assert "insert-collectives" not in rest or done < 6
     after = run_passes(before, "triton-distributed{ranks=3}")
@@ -216,7 +216,7 @@ func.func private @f__reference(%s: !S) -> !S attributes {{comet.reference}} {{
 
 def test_a_region_is_for_as_many_ranks_as_it_is_written_for(tmp_path: Path) -> None:
     module = run_passes(parse_module(WRITTEN.format(ranks=4)), H200X8)
-    passes = [part.name for part in parts_of(TritonDistributedPass(ranks=4), module)]
+    passes = [each.name for each in passes_of(TritonDistributedPass(ranks=4), module)]
     assert passes[:3] == ["sink-renames", "stream", "merge-collectives"]
     pipeline = f"{H200X8},triton-distributed{{ranks=4}}"
     source = emitted(WRITTEN.format(ranks=4), pipeline)
@@ -290,11 +290,11 @@ def splits(text: str, ranks: int = 1, split: str = "auto") -> list[str]:
     module = run_passes(parse_module(text), H200X8)
     pipeline = TritonDistributedPass(ranks, strategy="full", split=split, to="dataflow")
     found: list[str] = []
-    for part in pipeline.parts(Context(), module):
-        if part.name == "fuse":
+    for each in pipeline.passes(Context(), module):
+        if each.name == "fuse":
             break
-        part.apply(Context(), module)
-        found += [spelled([part])] if part.name == "split" else []
+        each.apply(Context(), module)
+        found += [spelled([each])] if each.name == "split" else []
     return found
 
 

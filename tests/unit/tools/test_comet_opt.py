@@ -42,7 +42,7 @@ class FailPass(ModulePass):
 class FailingPipeline(Pipeline):
     name = "failing-pipeline"
 
-    def parts(self, ctx: Context, module: ModuleOp):
+    def passes(self, ctx: Context, module: ModuleOp):
         yield FailPass("verify")
 """
 PLUGIN_WITHOUT_LEVELS = """

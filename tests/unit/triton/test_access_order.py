@@ -58,12 +58,12 @@ def kernels(name: str) -> ModuleOp:
     module = run_passes(parse_module((SAMPLES / f"{name}.mlir").read_text()), HARDWARE)
     strategy = STRATEGIES[NAMES.index(name) % len(STRATEGIES)]
     context = comet_context().clone()
-    for part in TritonDistributedPass(ranks=RANKS, strategy=strategy).parts(
+    for pass_ in TritonDistributedPass(ranks=RANKS, strategy=strategy).passes(
         context, module
     ):
-        if isinstance(part, BspToDataflowPass):
+        if isinstance(pass_, BspToDataflowPass):
             break
-        part.apply(context, module)
+        pass_.apply(context, module)
     return module
 
 
