@@ -37,17 +37,17 @@ class Occupancy:
     level: str
     where: str
     """The name of the node."""
-    parts: Mapping[str, Real]
+    tiles: Mapping[str, Real]
     """Bytes by tensor."""
 
     @property
     def total(self) -> Real:
         """All bytes."""
-        return total(self.parts.values())
+        return total(self.tiles.values())
 
     def tensors(self) -> str:
         """Return the tensors of one mapping with their bytes as text, largest first."""
-        sizes = {tensor: float(size) for tensor, size in self.parts.items() if size}
+        sizes = {tensor: float(size) for tensor, size in self.tiles.items() if size}
         ordered = sorted((-size, tensor) for tensor, size in sizes.items())
         return ", ".join(f"{tensor} ({int(-size)} bytes)" for size, tensor in ordered)
 
@@ -82,8 +82,8 @@ def summed_occupancy(problem: Problem, extents: TileExtents) -> Iterator[Occupan
         if tile.spatial or tile is problem.root:
             continue
         needs = _node_bytes(problem, tile, extents[tile.index], whole=True)
-        for level, parts in needs.items():
-            demand = Occupancy(level, tile.name, parts)
+        for level, tiles in needs.items():
+            demand = Occupancy(level, tile.name, tiles)
             binding = _inherited_binding(problem, tile)
             reached[level] = _combine(reached.get(level), demand, binding)
             yield reached[level]
@@ -97,17 +97,17 @@ def _combine(
     match binding:
         case BindingKind.SEQUENTIAL:
             larger = np.greater_equal(before.total, demand.total)
-            parts = {
-                t: np.where(larger, before.parts.get(t, 0.0), demand.parts.get(t, 0.0))
-                for t in (*before.parts, *demand.parts)
+            tiles = {
+                t: np.where(larger, before.tiles.get(t, 0.0), demand.tiles.get(t, 0.0))
+                for t in (*before.tiles, *demand.tiles)
             }
-            return Occupancy(demand.level, _where(larger, before, demand), parts)
+            return Occupancy(demand.level, _where(larger, before, demand), tiles)
         case BindingKind.PARALLEL | BindingKind.SHARING:
             return before
         case _:
-            names = (*before.parts, *demand.parts)
-            parts = {t: before.parts.get(t, 0) + demand.parts.get(t, 0) for t in names}
-            return Occupancy(demand.level, demand.where, parts)
+            names = (*before.tiles, *demand.tiles)
+            tiles = {t: before.tiles.get(t, 0) + demand.tiles.get(t, 0) for t in names}
+            return Occupancy(demand.level, demand.where, tiles)
 
 
 def _where(larger: Real, before: Occupancy, demand: Occupancy) -> str:
@@ -138,10 +138,10 @@ def _node_bytes(
     result: dict[str, dict[str, Real]] = {}
     for entry, reached in zip(tile.entries, extents, strict=True):
         size = _tile_bytes(problem, entry, reached)
-        parts = result.setdefault(entry.source, {})
-        if (previous := parts.get(entry.tensor)) is not None:
+        tiles = result.setdefault(entry.source, {})
+        if (previous := tiles.get(entry.tensor)) is not None:
             size = np.maximum(previous, size)
-        parts[entry.tensor] = np.floor(size) if whole else size
+        tiles[entry.tensor] = np.floor(size) if whole else size
     return result
 
 
@@ -167,12 +167,12 @@ def live_occupancy(problem: Problem, extents: TileExtents) -> Iterator[Occupancy
     )
     for position, tile in enumerate(nodes):
         for level in live.needs[tile.index]:
-            parts = dict(live.needs[tile.index][level])
+            held = dict(live.needs[tile.index][level])
             for tensor, size in live.from_earlier(position, level):
-                parts.setdefault(tensor, size)
+                held.setdefault(tensor, size)
             for tensor, size in live.at_the_same_time(tile, level):
-                parts[tensor] = np.maximum(parts.get(tensor, 0.0), size)
-            yield Occupancy(level, tile.name, parts)
+                held[tensor] = np.maximum(held.get(tensor, 0.0), size)
+            yield Occupancy(level, tile.name, held)
 
 
 @dataclass(frozen=True)

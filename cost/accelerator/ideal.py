@@ -64,16 +64,16 @@ class IdealCost:
 
     @property
     def latency(self) -> Real:
-        """Cycles: operations one after the other, each as long as its slowest part."""
-        return total(_longest(parts) for parts in self.busy.values())
+        """Cycles: operations in turn, each as long as its slowest component."""
+        return total(_longest(components) for components in self.busy.values())
 
     @property
     def work(self) -> Real:
         """Cycles that units compute."""
         return total(
             cycles
-            for parts in self.busy.values()
-            for (_, what), cycles in parts.items()
+            for components in self.busy.values()
+            for (_, what), cycles in components.items()
             if what == "work"
         )
 
@@ -95,8 +95,8 @@ class IdealCost:
     def total_busy(self) -> dict[Component, Real]:
         """Cycles by component, all operations together."""
         sums: dict[Component, Real] = {}
-        for parts in self.busy.values():
-            for component, cycles in parts.items():
+        for components in self.busy.values():
+            for component, cycles in components.items():
                 add_to(sums, component, cycles)
         return sums
 
@@ -113,8 +113,8 @@ def ideal_cost(mappings: Mappings, hardware: Hardware, flows: Flows) -> IdealCos
     return cost
 
 
-def _longest(parts: dict[Component, Real]) -> Real:
-    return longest(parts.values())
+def _longest(components: dict[Component, Real]) -> Real:
+    return longest(components.values())
 
 
 def _add(cost: IdealCost, tag: str, component: Component, cycles: Real) -> None:

@@ -93,12 +93,12 @@ def price_many(
         return _one_by_one(mappings, hardware)
     check_structure(mappings.template, hardware)
     keep_memory()
-    parts = list(mappings.chunks(AT_ONCE))
-    priced = [figures_of(part, hardware, model) for part in parts]
+    chunks = list(mappings.chunks(AT_ONCE))
+    priced = [figures_of(chunk, hardware, model) for chunk in chunks]
     figures = zip(*priced, strict=True)
     return Prices(
         *(
-            _joined(parts, [np.asarray(f, np.float64) for f in figure])
+            _joined(chunks, [np.asarray(f, np.float64) for f in figure])
             for figure in figures
         )
     )
@@ -118,11 +118,11 @@ def figures_of(
 
 def room_many(mappings: Mappings, hardware: Hardware) -> NDArray[np.bool_]:
     """Which of many mappings of one template fit by the COMET tool's capacity rule."""
-    parts, room = list(mappings.chunks(AT_ONCE)), list[NDArray[np.bool_]]()
-    for part in parts:
-        needs = summed_occupancy(part.template, tile_extents(part, hardware))
+    chunks, room = list(mappings.chunks(AT_ONCE)), list[NDArray[np.bool_]]()
+    for chunk in chunks:
+        needs = summed_occupancy(chunk.template, tile_extents(chunk, hardware))
         room.append(np.asarray(fits(needs, hardware), np.bool_))
-    return _joined(parts, room)
+    return _joined(chunks, room)
 
 
 def is_legal(mappings: Mappings, hardware: Hardware, *, live: bool) -> Truth:
@@ -142,12 +142,12 @@ def is_legal(mappings: Mappings, hardware: Hardware, *, live: bool) -> Truth:
 
 
 def _joined(
-    parts: Sequence[Mappings], values: Sequence[NDArray[ScalarT]]
+    chunks: Sequence[Mappings], values: Sequence[NDArray[ScalarT]]
 ) -> NDArray[ScalarT]:
-    """Concatenate the results of parts, one element for each mapping."""
+    """Concatenate the results of chunks, one element for each mapping."""
     spread = [
-        np.broadcast_to(value, part.shape)
-        for part, value in zip(parts, values, strict=True)
+        np.broadcast_to(value, chunk.shape)
+        for chunk, value in zip(chunks, values, strict=True)
     ]
     return spread[0] if len(spread) == 1 else np.concatenate(spread)
 

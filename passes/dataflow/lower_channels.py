@@ -139,11 +139,11 @@ def tiles_per_block(producer: PushOp | StageOp, channel: ChannelOp) -> int:
     if isinstance(producer, PushOp) and producer.root is not None:
         return 1
     blocks, split = channel.blocks, producer.channel_type.split
-    parts = {loop.dim: loop.factor for loop in blocks}
+    cuts = {loop.dim: loop.factor for loop in blocks}
     if split in node.factors:
         assert split is not None
-        parts[split] = channel.ranks * parts.get(split, 1)
-    counts = (count // parts.get(dim, 1) for dim, count in node.factors.items())
+        cuts[split] = channel.ranks * cuts.get(split, 1)
+    counts = (count // cuts.get(dim, 1) for dim, count in node.factors.items())
     return prod(counts)
 
 

@@ -76,8 +76,7 @@ def parse_plan(text: str) -> tuple[PlanEntry, ...]:
 
     Raises PassFailedException for text that is no entry, and for two entries of a node.
     """
-    parts = [part for part in text.split(";") if part.strip()]
-    entries = tuple(_parse_entry(part) for part in parts)
+    entries = tuple(map(_parse_entry, filter(str.strip, text.split(";"))))
     names = [entry.name for entry in entries]
     for name in names:
         if names.count(name) > 1:

@@ -84,12 +84,12 @@ def kernel_extents(node: SpatialOp) -> dict[str, int]:
     Return the extent of every dimension that enters or leaves the grid node, or that
     its programs have one element each of, where they exchange.
     """
-    parts: dict[str, int] = {}
+    gathered: dict[str, int] = {}
     for op in node.walk() if node.with_args else ():
         if isinstance(op, ReadTileOp):
             dim = op.channel_type.gather
-            parts[dim] = extents_of(op.result)[dim]
-    return parts | joined_extents((*node.ins, *node.outs))
+            gathered[dim] = extents_of(op.result)[dim]
+    return gathered | joined_extents((*node.ins, *node.outs))
 
 
 def _tiles_of(op: Operation) -> tuple[SSAValue, ...]:

@@ -91,7 +91,10 @@ def store_last_first(kernel: tl.KernelOp) -> None:
     needs all others, so that none comes too late if it is stored first.
     """
     blocks = (
-        block for op in kernel.walk() for part in op.regions for block in part.blocks
+        block
+        for op in kernel.walk()
+        for region in op.regions
+        for block in region.blocks
     )
     for block in blocks:
         stores: list[tl.StoreOp] = []

@@ -155,7 +155,7 @@ def _tree(
 
 def _rooms(parts: Breakdown, hardware: Hardware) -> Iterator[Room]:
     for demand in parts.occupancy:
-        sizes = {tensor: float(size) for tensor, size in demand.parts.items() if size}
+        sizes = {tensor: float(size) for tensor, size in demand.tiles.items() if size}
         yield Room(demand.level, hardware.level(demand.level).memory.capacity, sizes)
 
 
