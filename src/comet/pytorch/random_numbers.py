@@ -231,11 +231,21 @@ def with_seeds_drawn_at_once(graph: fx.GraphModule) -> fx.GraphModule:
     nodes: dict[torch.device, list[fx.Node]] = {}
     for node in _seeds_of(graph.graph):
         nodes.setdefault(node.meta["val"].device, []).append(node)
+    for node in graph.graph.nodes:
+        _say_if_drawn_again(node)
     for device, drawn in nodes.items():
         with detect_fake_mode([node.meta["val"] for node in drawn]) or nullcontext():
             _draw_at_once(graph.graph, drawn, device)
     graph.recompile()
     return graph
+
+
+def _say_if_drawn_again(node: fx.Node) -> None:
+    """Note what torch does not say of a seed that a checkpoint draws again."""
+    if op_name(node) == "run_with_rng_state" and node.args[2:] == (0, SEEDS, []):
+        of_user = next(iter(node.users)).meta["val"]
+        seed = of_user.new_empty((), dtype=torch.int64)
+        node.meta |= {"val": seed, DRAWS_SEEDS: True}
 
 
 def _draw_at_once(

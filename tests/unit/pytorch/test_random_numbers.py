@@ -17,7 +17,7 @@ def found() -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("name", ["layers", "attention", "exported"])
+@pytest.mark.parametrize("name", ["layers", "checkpoint", "attention", "exported"])
 def test_results_and_gradients_are_those_of_the_same_numbers(
     name: str, found: dict[str, Any]
 ):
