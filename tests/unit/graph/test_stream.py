@@ -21,6 +21,8 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.compound import FoldOp, MapOp, ReduceOp, YieldOp
 from comet.interpreter import Steps, run
+from comet.passes.graph.stream.attention import DropoutForm
+from comet.passes.graph.stream.forms import form_of
 
 OPS = ("gemm_softmax", "gemm_layernorm")
 
@@ -327,6 +329,39 @@ def test_weights_that_are_cast_are_summed_in_the_type_of_the_product():
     after = run_passes(before, "stream")
     assert any(isinstance(op, FoldOp) for op in after.walk())
     assert_same_meaning(before, after, "main", chunks=lambda n: Steps((1,) * n))
+
+
+@pytest.mark.parametrize("order", ["%p, %f", "%f, %p"])
+@pytest.mark.parametrize("dims", ["M, N", "N"])
+def test_factors_of_weights_are_read_by_the_fold(order: str, dims: str):
+    """They are no part of the sum of weights."""
+    text = f"""
+    !Row = tensor<3x7xf32, #compound.dims<M, N>>
+    !Top = tensor<3xf32, #compound.dims<M>>
+    !Factors = tensor<{"3x7" if "M" in dims else "7"}xf32, #compound.dims<{dims}>>
+    !V = tensor<7x5xf32, #compound.dims<N, E>>
+    func.func @main(%x: !Row, %v: !V, %f: !Factors)
+        -> tensor<3x5xf32, #compound.dims<M, E>> {{
+      %m = compound.reduce max %x : !Row -> !Top
+      %s = compound.map sub %x, %m : !Row, !Top -> !Row
+      %e = compound.map exp %s : !Row -> !Row
+      %l = compound.reduce add %e : !Row -> !Top
+      %p = compound.map div %e, %l : !Row, !Top -> !Row
+      %w = compound.map mult {order} : OPERANDS -> !Row
+      %o = compound.contract %w, %v : !Row, !V -> tensor<3x5xf32, #compound.dims<M, E>>
+      func.return %o : tensor<3x5xf32, #compound.dims<M, E>>
+    }}"""
+    types = "!Row, !Factors" if order.startswith("%p") else "!Factors, !Row"
+    before = parse_module(text.replace("OPERANDS", types))
+    after = run_passes(before, "stream")
+    (fold,) = (op for op in after.walk() if isinstance(op, FoldOp))
+    assert len(fold.ins) == len(fold.init) == 3
+    assert isinstance(form_of(fold), DropoutForm)
+    generator = random.Random(3)
+    for _ in range(3):
+        assert_same_meaning(
+            before, after, "main", chunks=lambda n: random_tree(n, generator)
+        )
 
 
 LATE = """
