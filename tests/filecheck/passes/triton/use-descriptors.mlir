@@ -10,3 +10,12 @@ func.func @gemm(%a: tensor<40x40xf16>, %b: tensor<40x20xf16>) -> tensor<40x20xf1
 
 // CHECK:      schedule.copy %a{{.*}} mask ["M", "K"] descriptor : {{.*}} @SMEM>>
 // CHECK-NEXT: schedule.copy %b{{.*}} mask ["K", "N"] : {{.*}} @SMEM>>
+
+// Products in f32 have no matrix instructions that would read what descriptors copy.
+
+func.func @gemm_f32(%a: tensor<40x40xf32>, %b: tensor<40x20xf32>) -> tensor<40x20xf32> {
+  %c = compound.gemm %a, %b : (tensor<40x40xf32>, tensor<40x20xf32>) -> tensor<40x20xf32>
+  func.return %c : tensor<40x20xf32>
+}
+
+// CHECK:      schedule.copy %a{{.*}} mask ["M", "K"] : {{.*}} @SMEM>>
