@@ -18,7 +18,7 @@ from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Blocks
 from comet.cost.gpu.triton_rules import SpecializedWarps
 from comet.cost.gpu.work import KernelWork, ProgramNeeds
-from comet.cost.reals import Truth, longest, product
+from comet.cost.reals import Real, Truth, longest, product
 
 
 def specialized_needs(
@@ -33,13 +33,34 @@ def specialized_needs(
     if (warps := gpu.triton.specialized) is None:
         return replace(needs, registers=np.inf)
     fit = _fit_groups(summary, blocks, warps, gpu)
-    stored = longest((0.0, *(tile.per_tile(blocks) for tile in summary.moves.stores)))
+    stored = _largest_store(summary, blocks)
     return replace(
         needs,
         groups=warps.groups,
         registers=np.where(fit, gpu.limits.register_bytes, np.inf),
         shared=needs.shared + stored + warps.shared_bytes,
     )
+
+
+def persistent_shared_bytes(
+    needs: ProgramNeeds, summary: KernelSummary, blocks: Blocks
+) -> Real:
+    """
+    Return the shared memory of persistent programs, from the `needs` of others.
+
+    Producer warps load the next tile while others still compute: what a tile loads
+    before its loops has two buffers then. Of what the groups store, one has its part
+    in shared memory at a time. As Triton 3.6 and 3.9 compile attention for sm_90.
+    """
+    ahead = summary.peak(summary.held.shared, blocks, copies=0.0)
+    waiting = _largest_store(summary, blocks) * (1 - 1 / needs.groups)
+    return np.where(
+        np.greater(needs.groups, 1), needs.shared + ahead - waiting, needs.shared
+    )
+
+
+def _largest_store(summary: KernelSummary, blocks: Blocks) -> Real:
+    return longest((0.0, *(tile.per_tile(blocks) for tile in summary.moves.stores)))
 
 
 def specialized_work(

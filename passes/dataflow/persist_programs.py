@@ -48,6 +48,7 @@ from comet.cost.gpu.persistent import (
     with_tile_loop,
 )
 from comet.cost.gpu.registers import REGISTER
+from comet.cost.gpu.specialized import persistent_shared_bytes
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import kernel_work
 from comet.cost.gpu.work import KernelWork
@@ -132,6 +133,8 @@ class PersistentKernel:
     """Registers that a thread needs, by the model."""
     most_registers: float
     """The most that it may need."""
+    has_buffers: bool
+    """Whether shared memory has room for what producer warps load of the next tile."""
 
     @property
     def is_useful(self) -> bool:
@@ -142,8 +145,8 @@ class PersistentKernel:
 
     @property
     def fits(self) -> bool:
-        """Whether a thread has the registers that the loop over tiles adds."""
-        return self.registers <= self.most_registers
+        """Whether programs have the registers and buffers that the loop adds."""
+        return self.registers <= self.most_registers and self.has_buffers
 
 
 def plan_programs(
@@ -218,7 +221,9 @@ def plan_launch(
     # Where warps are specialized, the launch divides all registers among them.
     limit = float(register_limit(kernel.launch.warps, gpu.device))
     most = inf if kernel.launch.specialize else limit
-    return PersistentKernel(kernel, programs, stages, stationary, registers, most)
+    held = (model.shared_bytes(work) for model, work in zip(models, works, strict=True))
+    room = max(held) <= gpu.device.limits.shared_bytes
+    return PersistentKernel(kernel, programs, stages, stationary, registers, most, room)
 
 
 def _thread_registers(work: KernelWork, device: Device) -> float:
@@ -332,6 +337,10 @@ class _NodeModel:
             tiles_ahead=self.tiles_ahead,
             kept=self.kept,
         )
+
+    def shared_bytes(self, work: KernelWork) -> float:
+        """Return the shared memory of a program with the `work` of `persistent`."""
+        return float(persistent_shared_bytes(work.needs, self.summary, self.blocks))
 
     def fits(self, stages: int) -> bool:
         """Return whether a persistent program with this number of stages fits."""

@@ -247,6 +247,17 @@ def specialized_attention() -> tuple[str, str]:
     return text, f"copies=descriptors specialize=true {tiles}"
 
 
+def test_producer_warps_have_buffers_for_the_queries_of_the_next_tile():
+    """Of 192 elements (padded to 256) Triton takes 246,152 bytes, of 128 213,384."""
+    op = next(op for op in NAMED_OPS if op.title == "attention")
+    found: list[str] = []
+    for size in (128, 192):
+        extents = {"B": 2, "H": 8, "M": 2048, "N": 2048, "D": size, "E": 128}
+        found.append(str(plan(op.text(extents), "strategy=full split=none")))
+    assert all("specialize" in each for each in found)
+    assert ["persistent = 132" in each for each in found] == [True, False]
+
+
 @exhaustive
 def test_other_kernels_compile_without_spills(tmp_path: Path):
     tiles = 'factors="c: M=32 N=32 warps=8 stages=3 group=8; c_k: K=64"'
