@@ -7,6 +7,7 @@ import pytest
 from covering import some
 from gpu_graphs import H200
 from gpu_ranks import H200X8
+from named_ops import NAMED_OPS
 from semantics import parse_module, run_passes
 from triton_modules import emitted, wrong
 
@@ -114,6 +115,16 @@ def test_long_blocks_of_odd_sizes_are_right(tmp_path: Path):
         sources[f"{ranks} {pattern}"] = emitted(text, pipeline)
     assert all(re.search(r"BLOCK_K\w*=128", text) for text in sources.values())
     assert wrong(sources, tmp_path) == []
+
+
+def test_elements_of_large_heads_are_one_block(tmp_path: Path):
+    """Otherwise the loop over keys is not pipelined, as one over elements is in it."""
+    op = next(op for op in NAMED_OPS if op.title == "attention_causal")
+    text = op.text({"B": 1, "H": 3, "M": 45, "N": 77, "D": 200, "E": 40})
+    source = emitted(text, f"{H200},triton-distributed")
+    assert "BLOCK_D=256" in source
+    assert "for d in" not in source
+    assert wrong({"heads": source}, tmp_path) == []
 
 
 def test_loops_with_computed_operands_and_loops_inside_have_short_blocks():

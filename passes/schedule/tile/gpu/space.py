@@ -70,6 +70,8 @@ WHOLE_DEPTH = 128
 The longest summed dimension that is one block, if that fits, instead of a loop inside
 another loop, as over the elements of a head: the outer loop is not pipelined then.
 """
+MOST_WHOLE_DEPTH = 256
+"""The longest one that is compared as one block with such a loop."""
 EXACT_DOT_DEPTHS = (16, 32)
 """DOT_DEPTHS for f32, whose products are unrolled: longer blocks spill registers."""
 GRID_BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -381,7 +383,7 @@ def block_sizes(
 
     `depths` are those for dimensions that 16-bit contractions sum. None is
     `DOT_DEPTHS`, with `long` also `LONG_DEPTH`, or the whole extent for a loop inside
-    another one, see `WHOLE_DEPTH`.
+    another one, see `WHOLE_DEPTH` and `MOST_WHOLE_DEPTH`.
     """
     if dim in summary.nest.group:
         return (summary.nest.group[dim],)
@@ -404,6 +406,9 @@ def block_sizes(
             if summary.products.element == "f32"
             else depths or DOT_DEPTHS
         )
+        inner = dim in summary.nest.inner_dims and full <= MOST_WHOLE_DEPTH
+        if sizes is DOT_DEPTHS and inner:
+            sizes = (*sizes, full)
         if long and sizes is DOT_DEPTHS and may_be_long(summary, dim):
             sizes = (*sizes, LONG_DEPTH)
     return [size for size in sizes if size <= full] or [full]
