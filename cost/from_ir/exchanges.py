@@ -31,6 +31,12 @@ def group_blocks(nodes: Sequence[NodeOp]) -> dict[str, int]:
     return blocks
 
 
+def group_sizes(nodes: Sequence[NodeOp]) -> dict[str, int]:
+    """Return the programs of a group along each dimension that groups split."""
+    groups = (op for op in nodes if isinstance(op, SpatialOp) and op.on_mesh)
+    return {loop.dim: loop.factor for op in groups for loop in op.loops}
+
+
 def exchanges(nodes: Sequence[NodeOp], *, among_ranks: bool) -> int:
     """
     Return how often a program of a group waits for others, for each tile.

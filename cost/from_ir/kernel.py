@@ -12,7 +12,12 @@ from xdsl.ir import Operation, SSAValue
 from comet.cost.from_ir.bodies import Body, read_bodies
 from comet.cost.from_ir.clusters import program_blocks, row_split
 from comet.cost.from_ir.epilogues import divided_epilogue
-from comet.cost.from_ir.exchanges import exchanges, gathered_shards, group_blocks
+from comet.cost.from_ir.exchanges import (
+    exchanges,
+    gathered_shards,
+    group_blocks,
+    group_sizes,
+)
 from comet.cost.from_ir.loop_bounds import loop_bounds, run_time_lengths
 from comet.cost.from_ir.products import ReadProduct, tile_bytes
 from comet.cost.from_ir.register_points import (
@@ -93,7 +98,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
             ),
             MIN_DOT_EXTENT,
         ),
-        nest=_nest(node, bodies, group, gpu),
+        nest=_nest(node, bodies, nodes, gpu),
         held=_held(node, tree, products, levels, gpu),
         moves=_moves(node, bodies, levels),
         vector=VectorWork(
@@ -109,18 +114,19 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
 
 
 def _nest(
-    node: SpatialOp, bodies: Sequence[Body], group: Mapping[str, int], gpu: Device
+    node: SpatialOp, bodies: Sequence[Body], nodes: Sequence[NodeOp], gpu: Device
 ) -> Nest:
     """Return the grid and the loops of a kernel, and the order of its programs."""
     loops = [body.loop for body in bodies if body.loop is not None]
     extents = _extents(node, loops)
-    bounds = loop_bounds(loops, extents)
+    bounds, group = loop_bounds(loops, extents), group_blocks(nodes)
     return Nest(
         extents=extents,
         grid=(*node.factors, *group),
         loops=tuple(dict.fromkeys(dim for op in loops for dim in op.factors)),
         inner_dims=_inner_dims(bodies),
         group=group,
+        ctas=group_sizes(nodes),
         bounds=bounds,
         seen=dict.fromkeys(run_time_lengths(loops), gpu.mean_length) | seen_parts(node),
         unmasked=_unmasked(loops),

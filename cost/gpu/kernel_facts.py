@@ -26,6 +26,8 @@ class Nest:
     """Dimensions of loops that are inside other loops."""
     group: Mapping[str, int] = field(default_factory=dict[str, int])
     """The dimensions that groups of programs split, with their fixed blocks."""
+    ctas: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The same, with the programs of a group along each."""
     bounds: Mapping[str, Bound] = field(default_factory=dict[str, Bound])
     """The dimensions whose loops a mask bounds, with the bound."""
     seen: Mapping[str, float] = field(default_factory=dict[str, float])

@@ -118,7 +118,9 @@ class KernelSummary:
 
     @_once
     def trips(self, dim: str, blocks: Blocks) -> Real:
-        """Return the number of blocks along a dimension."""
+        """Return the blocks along a dimension; of programs of a group one each."""
+        if dim in self.nest.ctas:
+            return self.nest.ctas[dim]
         return np.ceil(self.nest.extents[dim] / blocks[dim])
 
     @_once

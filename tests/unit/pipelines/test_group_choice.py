@@ -46,6 +46,15 @@ def test_one_stage_is_left_where_two_do_not_fit(terms: int, stages: int):
     assert found == [str(stages)]
 
 
+def test_groups_whose_shares_are_padded_run_at_the_same_time():
+    """Shares of 188 columns are blocks of 256, of which twelve have all columns."""
+    text = TEXTS["softmax"].format(M=5000, N=3000, K=96)
+    passes = f"{H200},triton-distributed{{ctas=16 to=dataflow}}"
+    made = str(run_passes(parse_module(text), passes))
+    (groups,) = re.findall(r"on grid \[g0: M = (\d+)\]", made)
+    assert int(groups) * 16 <= 132
+
+
 def test_the_choice_is_explained():
     with session() as record:
         chosen(4096, 1024)
