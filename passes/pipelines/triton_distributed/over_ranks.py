@@ -74,7 +74,8 @@ def distribute_over_programs(
         dims = (DimAxes(dims[0].dim, (CTAS,)),)
     sharded = assign_axes(NAME, module, mesh, dims, uneven=True)
     if (
-        len(dims) > len(sharded)
+        (ranks == 1 and any(entry.axes is None for entry in dims))
+        or len(dims) > len(sharded)
         or [CTAS in axes for _, axes in sharded].count(True) != 1
     ):
         first, over = dims[0].dim, "" if ranks == 1 else ",".join(mesh.rank_axes) + ","
