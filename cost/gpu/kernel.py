@@ -121,6 +121,11 @@ def occupancy_of(work: KernelWork, device: Device) -> Real:
     return np.where(exchanging, np.minimum(occupancy, 1), occupancy)
 
 
+def resident_programs(work: KernelWork, device: Device) -> Real:
+    """Return how many programs run at a time, at least one on each multiprocessor."""
+    return device.multiprocessors * np.maximum(occupancy_of(work, device), 1)
+
+
 def tile_fraction(stages: Real, rules: TritonRules) -> Real:
     """
     Return which part of a program's shared memory has tiles.

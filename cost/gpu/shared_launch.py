@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.kernel import compute_time, kernel_time, occupancy_of
+from comet.cost.gpu.kernel import compute_time, kernel_time, resident_programs
 from comet.cost.gpu.work import KernelWork
 from comet.cost.reals import Real, longest
 
@@ -58,8 +58,7 @@ def merging_seconds(works: Sequence[KernelWork], device: Device) -> Real:
 
 def _waves(work: KernelWork, device: Device) -> Real:
     """Return the waves of the programs of a node, of which there may be less than 1."""
-    slots = device.multiprocessors * np.maximum(occupancy_of(work, device), 1)
-    return work.programs / slots
+    return work.programs / resident_programs(work, device)
 
 
 def _busiest(works: Sequence[KernelWork], device: Device) -> Real:

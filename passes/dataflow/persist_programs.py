@@ -40,7 +40,7 @@ from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.from_ir.tile_loops import kept_bytes
 from comet.cost.gpu.capacity import fits, register_limit
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.kernel import kernel_time, occupancy_of
+from comet.cost.gpu.kernel import kernel_time, resident_programs
 from comet.cost.gpu.persistent import (
     can_be_stationary,
     persistent_work,
@@ -233,9 +233,8 @@ def _thread_registers(work: KernelWork, device: Device) -> float:
 
 
 def _resident(works: Iterable[KernelWork], device: Device) -> int:
-    """Return how many programs the GPU runs at a time."""
-    occupancy = min(occupancy_of(work, device) for work in works)
-    return device.multiprocessors * max(int(occupancy), 1)
+    """Return how many programs of any of some nodes the GPU runs at a time."""
+    return int(min(resident_programs(work, device) for work in works))
 
 
 def _stages(models: Sequence[_NodeModel], stages: int, programs: int | None) -> int:

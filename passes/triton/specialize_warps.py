@@ -115,11 +115,8 @@ def _refusal(grid: SpatialOp, system: SystemOp) -> str:
 
 def _kernel_refusal(grid: SpatialOp, system: SystemOp) -> str:
     """Return why no loop of a kernel can be specialized, empty if one may be."""
-    launch, numbers = (
-        grid.launch or LaunchAttr(),
-        device_of(system).triton.specialized,
-    )
-    if numbers is None:
+    launch = grid.launch or LaunchAttr()
+    if (numbers := device_of(system).triton.specialized) is None:
         return (
             f"@{system.system_name} has no numbers of specialized warps; say "
             "`specialized` in its hardware file"

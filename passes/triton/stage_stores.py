@@ -30,7 +30,7 @@ from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.from_ir.tile_loops import kept_bytes
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.kernel import kernel_time, occupancy_of
+from comet.cost.gpu.kernel import kernel_time, resident_programs
 from comet.cost.gpu.persistent import persistent_work, staged_work
 from comet.cost.gpu.tiling import kernel_work
 from comet.cost.gpu.work import KernelWork
@@ -250,6 +250,6 @@ def _write(kernel: KernelOp, parts: int, gpu: _Gpu) -> None:
     """
     (node,) = kernel.nodes
     launch = node.launch or LaunchAttr()
-    occupancy = max(int(occupancy_of(_staged(kernel, parts, gpu), gpu.device)), 1)
-    persistent = min(launch.persistent, gpu.device.multiprocessors * occupancy)
+    resident = resident_programs(_staged(kernel, parts, gpu), gpu.device)
+    persistent = min(launch.persistent, int(resident))
     node.launch = launch.replaced(persistent=persistent, parts=parts)

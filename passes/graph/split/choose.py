@@ -283,10 +283,8 @@ class Products:
         """Return the splits to try: of the first summed dimension that has parts."""
         first, *_ = self.by_name.values()
         extents = joined_extents(first.operands)
-        terms, names = (
-            prod(extents[d] for d in first.contracted),
-            " ".join(self.by_name),
-        )
+        terms = prod(extents[dim] for dim in first.contracted)
+        names = " ".join(self.by_name)
         tiles = sum(map(_tiles, self.by_name.values()))
         for dim in first.contracted:
             counts = part_counts(extents[dim], 1, gpu, terms)
