@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,7 +31,7 @@ DEVIATIONS = 5
 """The most standard deviations between a mean and what is expected of it."""
 
 
-def compiled(function: Callable[..., object]) -> Callable[..., object]:
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function whose ops are all in kernels."""
     return torch.compile(function, backend="comet", options=OPTIONS, dynamic=False)
 
@@ -171,7 +172,7 @@ def is_philox() -> bool:
     """Return whether torch's op has the numbers of numpy's, also with many seeds."""
     seed = SEEDS - 2
     found = random(torch.tensor(seed), [2, 3, 5], 1)
-    positions = np.arange(15.0).reshape(3, 5)
+    positions = np.arange(15, dtype=np.float64).reshape(3, 5)
     pair = [philox(np.asarray(float(seed + n)), positions) for n in (0, 1)]
     return np.array_equal(found.numpy(), np.stack(pair))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from unittest.mock import patch
 
 import torch
@@ -20,7 +20,9 @@ from torch.nn.functional import scaled_dot_product_attention
 from comet.pytorch import backend
 from comet.pytorch.backend import SlowPathWarning
 
-OPTIONS = {"hardware": "samples/hardware/h200x1.yaml"}
+OPTIONS: dict[str, str | int | bool | Callable[..., object]] = {
+    "hardware": "samples/hardware/h200x1.yaml"
+}
 
 
 class Attended(nn.Module):
@@ -36,7 +38,7 @@ class Attended(nn.Module):
         return y.mean(1) * x.shape[1] / 4
 
 
-def step(model: nn.Module, run: nn.Module, x: Tensor) -> list[Tensor]:
+def step(model: nn.Module, run: Callable[..., Tensor], x: Tensor) -> list[Tensor]:
     """Return the result, and the gradients of the parameters."""
     model.zero_grad(set_to_none=True)
     y = run(x)
