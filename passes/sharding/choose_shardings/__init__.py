@@ -1,8 +1,8 @@
 """
 `choose-shardings`: elementary level -> elementary level, with a sharding on each op.
 
-Needs GPUs with several ranks. It searches over the shardings of products, folds and
-reductions; `propagate-shardings` says what follows for the ops around them. What the
+Needs GPUs with several ranks. It searches over the dimensions of the ops that take
+longest; `propagate-shardings` says what follows for the ops around them. What the
 function says by `collective.shard` stays: on an op, an argument or a result. Arguments
 and results that say nothing have the shards that ops read and compute, so that weights
 need not be whole on any rank. The fastest is chosen by the time of the ops' shards and

@@ -9,7 +9,7 @@ kept, so that a sharding that pays only together with a later one is found as we
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.func import FuncOp
@@ -19,7 +19,7 @@ from comet.cost.from_ir.sharded_ops import sharded_seconds
 from comet.cost.gpu.launch_plan import Machine
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.collective.spmd import Sharding
-from comet.dialects.compound import ContractOp, FoldOp, ReduceOp, ScatterAddOp
+from comet.dialects.compound import GatherOp
 from comet.dialects.compound.dims import joined_extents
 from comet.passes.analysis.stored_values import value_names
 from comet.passes.sharding.choose_shardings.price import seconds_of
@@ -49,7 +49,7 @@ def trials_of(func: FuncOp, mesh: MeshOp, machine: Machine) -> list[Trial]:
     """Return the possible trials, the fastest first, each sharding once."""
     stated = replace(stated_shardings(func, mesh), open=True)
     start = _trial(stated, {}, machine)
-    beam, found = [start], {_described(start): start}
+    beam, found = [start], [start]
     for op in _by_time(start.known, machine):
         new = [
             _trial(stated, {**trial.chosen, **choice}, machine)
@@ -57,11 +57,18 @@ def trials_of(func: FuncOp, mesh: MeshOp, machine: Machine) -> list[Trial]:
             if op not in stated.ops and not trial.known.ops[op]
             for choice in _choices(stated.with_ops(trial.chosen), op)
         ]
-        for trial in new:
-            found.setdefault(_described(trial), trial)
-        distinct = {_described(trial): trial for trial in (*new, *beam)}
-        beam = sorted(distinct.values(), key=_seconds)[:BEAM]
-    return sorted(found.values(), key=_seconds)
+        found += new
+        beam = _fastest([*beam, *new])[:BEAM]
+    return _fastest(trial for trial in found if _is_possible(trial.known)) or [start]
+
+
+def _fastest(trials: Iterable[Trial]) -> list[Trial]:
+    """Return trials, the fastest first, and of equal shardings the first trial."""
+    distinct: dict[Hashable, Trial] = {}
+    for trial in trials:
+        shardings = trial.known.ops.values()
+        distinct.setdefault(tuple(tuple(each.items()) for each in shardings), trial)
+    return sorted(distinct.values(), key=lambda trial: trial.seconds)
 
 
 def _trial(
@@ -74,13 +81,10 @@ def _trial(
     return Trial(label or "as stated", chosen, known, seconds_of(known, machine))
 
 
-def _described(trial: Trial) -> Hashable:
-    """Return the shardings of a trial; equal ones are the same trial."""
-    return tuple(tuple(sharding.items()) for sharding in trial.known.ops.values())
-
-
-def _seconds(trial: Trial) -> float:
-    return trial.seconds
+def _is_possible(known: Known) -> bool:
+    """Return whether each rank has all rows of the tables that it gathers rows of."""
+    gathers = (op for op in known.func.body.block.ops if isinstance(op, GatherOp))
+    return not any(op.along in known.sharding(op.table) for op in gathers)
 
 
 def _choices(known: Known, op: Operation) -> Iterator[Mapping[Operation, Sharding]]:
@@ -96,9 +100,7 @@ def _choices(known: Known, op: Operation) -> Iterator[Mapping[Operation, Shardin
 
 def _by_time(known: Known, machine: Machine) -> Iterator[Operation]:
     """Yield the ops to choose for, those that take longest on one rank first."""
-    reducing = (ContractOp, FoldOp, ReduceOp, ScatterAddOp)
     seconds = {op: sharded_seconds(op, {}, machine.device) for op in known.ops}
     least = LEAST * sum(seconds.values())
-    for op in sorted(seconds, key=lambda op: -seconds[op]):
-        if isinstance(op, reducing) and seconds[op] >= least:
-            yield op
+    longest = sorted(seconds, key=lambda op: -seconds[op])
+    yield from (op for op in longest if seconds[op] >= least)

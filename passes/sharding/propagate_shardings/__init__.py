@@ -26,7 +26,7 @@ from xdsl.ir import Operation
 
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.collective.spmd import Sharding, sharding_attr
-from comet.dialects.compound.dims import iteration_dims, names_of
+from comet.dialects.compound.dims import names_of
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
 from comet.passes.sharding.boundary import boundary_of, check_boundary, says_sharding
@@ -40,6 +40,7 @@ from comet.passes.sharding.shardings import (
     SHARD,
     follows_readers,
     mesh_of,
+    shardable_dims,
     sharding_of_op,
 )
 
@@ -139,7 +140,7 @@ def _cheapest(
 
     None if `op` can have none of them, or if each would scatter a whole value.
     """
-    dims = iteration_dims(op)
+    dims = shardable_dims(op)
     possible = dict.fromkeys(split for split in splits if split[0] in dims)
     if not possible:
         return None
