@@ -1,13 +1,14 @@
 """
 `propagate-shardings`: elementary level -> elementary level, with a sharding on each op.
 
-A function whose results all have a sharding, perhaps `{}` for whole, says where values
-begin and end. This pass says where the ops between them compute: from operands to
+A function says what instances have of its arguments, and may say what they are to have
+of its results, `{}` for all of it; a result that it says nothing of stays as it is
+computed. This pass says where the ops between them compute: from operands to
 results, in the sharding of an operand; and what is computed from whole arguments only,
 in the sharding that its readers need. Between several shardings, those that split the
 work over the most instances come first, and of these the one for which an instance
 receives the fewest bytes. A summed dimension is split where all operands that have it
-are split in it. Ops with a sharding keep it; other functions stay as they are.
+are split in it. Ops with a sharding keep it; a function without any stays as it is.
 
 So the MLP of a sequence-parallel block, with tokens sharded before and after and the
 columns of its weights sharded, gathers tokens before its first products, and
@@ -29,7 +30,7 @@ from comet.dialects.collective.spmd import Sharding, sharding_attr
 from comet.dialects.compound.dims import names_of
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
-from comet.passes.sharding.boundary import boundary_of, check_boundary, says_sharding
+from comet.passes.sharding.boundary import check_boundary, says_sharding
 from comet.passes.sharding.dim_axes import ShardedDim
 from comet.passes.sharding.propagate_shardings.known import (
     Known,
@@ -47,14 +48,14 @@ from comet.passes.sharding.shardings import (
 
 @dataclass(frozen=True)
 class PropagateShardingsPass(FunctionPass):
-    """Annotate the ops between sharded arguments and sharded results."""
+    """Annotate the ops between sharded arguments and results."""
 
     name = "propagate-shardings"
 
     LEVELS = (IRLevel.ELEMENTARY,)
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
-        if says_sharding(function) and None not in boundary_of(function).results:
+        if says_sharding(function):
             mesh = mesh_of(function, module, self.name)
             for target, sharding in plan_shardings(function, mesh).items():
                 target.attributes[SHARD] = sharding_attr(sharding)

@@ -49,8 +49,8 @@ class Known:
     ops: Mapping[Operation, Sharding] = field(default_factory=Shardings)
     open: bool = False
     """
-    Whether arguments and results without a sharding have the one that ops need, or
-    compute; otherwise instances have them whole.
+    Whether arguments without a sharding have the one that ops need; otherwise instances
+    have them whole.
     """
 
     def with_ops(self, ops: Mapping[Operation, Sharding]) -> Known:
@@ -100,8 +100,8 @@ class Known:
             match reader:
                 case ReturnOp():
                     sharding = boundary_of(self.func).results[use.index]
-                    if not (sharding is None and self.open):
-                        yield sharding or {}
+                    if sharding is not None:
+                        yield sharding
                 case SliceOp() if is_border(reader):
                     yield from self.wanted(reader.result)
                 case _ if isinstance(reader, View):

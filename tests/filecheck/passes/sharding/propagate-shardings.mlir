@@ -69,13 +69,22 @@ func.func @heads(%x: !TH {collective.shard = {H = ["rank"]}}) -> (tensor<8x8xf32
 // CHECK-LABEL: func.func @heads
 // CHECK:         compound.reduce max %v {collective.shard = {H = ["rank"]}}
 
-// A function with a result that has no sharding is left alone.
+// A result that has no sharding stays as it is computed.
 func.func @open(%x: !TM {collective.shard = {T = ["rank"]}}) -> !TM {
   %e = compound.map exp %x : !TM -> !TM
   func.return %e : !TM
 }
 
 // CHECK-LABEL: func.func @open
+// CHECK:         compound.map exp %x {collective.shard = {T = ["rank"]}}
+
+// A function that says nothing is left alone.
+func.func @silent(%x: !TM) -> !TM {
+  %e = compound.map exp %x : !TM -> !TM
+  func.return %e : !TM
+}
+
+// CHECK-LABEL: func.func @silent
 // CHECK:         compound.map exp %x :
 
 // Shards of a part that `split` makes are no views of shards: each rank has the whole value before it.
