@@ -20,8 +20,8 @@ AWAITED = """
 !m = tensor<8x5xf32, #compound.dims<K, L>>
 func.func @main(%a: !a {collective.shard = {K = ["rank"]}},
                 %b: !b {collective.shard = {M = ["rank"]}}) -> (!m, !a) {
-  %m = compound.reduce max %b : !b -> !m
-  %e = compound.map cos %a : !a -> !a
+  %m = compound.reduce max %b {collective.shard = {}} : !b -> !m
+  %e = compound.map cos %a {collective.shard = {}} : !a -> !a
   func.return %m, %e : !m, !a
 }
 """
