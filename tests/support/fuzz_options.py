@@ -101,6 +101,8 @@ def with_options(
     if ctas > 1 and wide and EXCHANGED.search(text):
         given = {n: v for n, v in given.items() if n not in IN_NO_GROUPS}
         given |= {"ctas": str(ctas), "dim": _shared_by(random, wide, ranks)}
+    elif ranks > 1 and random.random() < 0.2:
+        given["dim"] = "auto"
     elif ranks > 1 and not shared:
         given["dim"] = random.choice(wide or dims or ["M"])
     if "ctas" not in given and random.random() < 0.15:

@@ -129,6 +129,8 @@ def compute(key: str) -> Frozen:
 def _triton(gpu: str, sample: str, ranks: str, pattern: str = "") -> Frozen:
     hardware = GPUS[gpu][ranks != "1"]
     options = f"ranks={ranks} {PATTERNS.get(pattern, '')}".strip()
+    if ranks != "1" and "collective.shard" not in _text(sample):
+        options += " dim=N"
     module = _compiled(sample, hardware, f"triton-distributed{{{options}}}")
     output = StringIO()
     TritonTarget().emit(comet_context(), module, output)
@@ -156,12 +158,14 @@ def _price(record: Mapping[str, str], model: ModelName) -> Frozen:
     return Frozen(digest, digest, estimate.latency)
 
 
+def _text(sample: str) -> str:
+    return (ROOT / "samples" / f"{sample}.mlir").read_text()
+
+
 def _compiled(sample: str, hardware: str, pipeline: str) -> ModuleOp:
-    text = (ROOT / "samples" / f"{sample}.mlir").read_text()
     path = ROOT / "samples" / "hardware" / f"{hardware}.yaml"
-    return run_passes(
-        parse_module(text), f'attach-hardware{{path="{path}"}},{pipeline}'
-    )
+    module = parse_module(_text(sample))
+    return run_passes(module, f'attach-hardware{{path="{path}"}},{pipeline}')
 
 
 def _price_of(module: ModuleOp) -> float:

@@ -97,6 +97,10 @@ class Cell:
         options = f"ranks={self.ranks} {PATTERNS[self.pattern]}"
         if self.ranks == 1:  # which exchanges nothing, by any pattern
             options = "ranks=1"
+        elif (
+            "collective.shard" not in text
+        ):  # what is chosen for few rows shares nothing
+            options += " dim=N"
         with COMPILING:
             return emitted(text, f"{H200X8},triton-distributed{{{options}}}")
 

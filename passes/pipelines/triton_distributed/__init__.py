@@ -208,17 +208,19 @@ class TritonDistributedPass(TritonOptions):
         if self.instances > 1 or is_sharded:
             yield SelectRanksPass(self.ranks)
         yield from self._to_elementary(module)
-        if self.chooses_shardings:
-            seconds = partial(self._seconds_in_shards, ctx, module)
-            yield best_shardings(module, ChooseShardingsPass(), seconds)
-            return
-        check_dims(self.name, module, () if self.dim is None else self.dims)
-        if is_sharded:
-            yield PropagateShardingsPass()
+        named = () if self.dim in (None, (AUTO,)) else self.dims
+        check_dims(self.name, module, named)
         if self.group > 1:
+            if is_sharded:
+                yield PropagateShardingsPass()
             yield AddCtasPass(self.group)
             yield from distribute_over_programs(ctx, module, self.dims, self.ranks)
-        elif self.ranks > 1 and not is_sharded:
+        elif self.chooses_shardings(stated=is_sharded):
+            seconds = partial(self._seconds_in_shards, ctx, module)
+            yield best_shardings(module, ChooseShardingsPass(), seconds)
+        elif is_sharded:
+            yield PropagateShardingsPass()
+        elif self.ranks > 1:
             yield from distribute_over_ranks(module, self.dims)
 
     def _seconds_in_shards(

@@ -54,10 +54,10 @@ class TritonOptions(Pipeline):
 
     dim: tuple[str, ...] | None = None
     """
-    The dimension to shard over ranks, N by default, if the function has no shardings;
-    of H,M the first that ranks divide, else the last; "M:rank" also names the axis.
-    One rank without `ctas` shards none. `auto` chooses one for each op, also between
-    the shardings of a function, see `choose-shardings`.
+    The dimension to shard over ranks; of H,M the first that ranks divide, else the
+    last; "M:rank" also names the axis. By default, what a function says, or if it says
+    nothing, a dimension of each op that `choose-shardings` chooses; `auto` also chooses
+    between the shardings of a function. Groups of programs share N by default.
     """
 
     ctas: int | Literal["auto"] = 1
@@ -183,7 +183,7 @@ class TritonOptions(Pipeline):
                 "the option 'dim' names the dimension that ranks shard, as in N; it is "
                 "empty; name one, or use ranks=1 without it to shard none"
             )
-        if self.chooses_shardings and self.ctas != 1:
+        if self.dim == (AUTO,) and self.ctas != 1:
             raise PassFailedException(
                 "the option 'dim' is auto, and the programs of a group share one "
                 'dimension; name it, as in dim=N or "N:cta", or use ctas=1'
@@ -234,10 +234,14 @@ class TritonOptions(Pipeline):
         """The dimensions to shard, in the order of `dim`."""
         return parse_dims(("N",) if self.dim is None else self.dim)
 
-    @property
-    def chooses_shardings(self) -> bool:
-        """Whether a dimension to shard over ranks is chosen for each op."""
-        return self.dim == (AUTO,)
+    def chooses_shardings(self, *, stated: bool) -> bool:
+        """
+        Return whether a dimension to shard over ranks is chosen for each op.
+
+        `stated` is whether functions say by `collective.shard` what ranks have.
+        """
+        chosen = self.dim == (AUTO,) or (self.dim is None and not stated)
+        return chosen and self.ranks > 1 and self.group == 1
 
     @property
     def group(self) -> int:

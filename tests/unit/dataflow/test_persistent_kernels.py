@@ -23,8 +23,9 @@ KINDS = [
 @one_of(2)
 @pytest.mark.parametrize(("name", "ranks"), some(KINDS, 2))
 def test_one_program_at_a_time_is_enough(name: str, ranks: int, tmp_path: Path) -> None:
-    options = f"ranks={ranks} pattern=fused persistent=true"
     text = ALL_TEXTS[name].format(**SIZES)
+    dim = "" if "collective.shard" in text else " dim=N"
+    options = f"ranks={ranks} pattern=fused persistent=true{dim}"
     path = tmp_path / "module.py"
     path.write_text(emitted(text, f"{H200X8},triton-distributed{{{options}}}"))
     found = reports(

@@ -14,7 +14,7 @@ GPUS = {
     f"{count} GPUs": f"{hardware(f'{machine}.yaml')},triton-distributed{{{options}}}"
     for count, machine, options in (
         (1, "h200x1", "ranks=1 strategy=full"),
-        (2, "h200x8", "ranks=2 strategy=full"),
+        (2, "h200x8", "ranks=2 dim=N strategy=full"),
     )
 }
 

@@ -106,19 +106,25 @@ def passes_of(pipeline: TritonDistributedPass, module: ModuleOp) -> list[ModuleP
     return list(run_settled([pipeline], Context(), module.clone()))
 
 
-def names(text: str, ranks: int = 1) -> list[str]:
+def names(text: str, ranks: int = 1, dim: str | None = None) -> list[str]:
     module = run_passes(parse_module(text), H200X8)
-    pipeline = TritonDistributedPass(ranks, to="dataflow")
+    pipeline = TritonDistributedPass(ranks, dim and (dim,), to="dataflow")
     return [each.name for each in passes_of(pipeline, module)]
 
 
-def test_ranks_share_n_unless_the_function_says_what() -> None:
+def test_ranks_share_what_is_said_or_chosen() -> None:
+    """By the option, by the function, or by neither: then for each op."""
     start = ["select-ranks", "decompose", "lower-views", "sink-renames", "stream"]
+    softmax = SOFTMAX.format(**SIZES["prime"])
     shared = SHARED_TEXTS["ag_gemm"].format(**SIZES["prime"])
-    plain = names(SOFTMAX.format(**SIZES["prime"]), ranks=4)
-    assert plain[: len(start) + 1] == [*start, "distribute"]
-    known = {"distribute": "propagate-shardings"}
-    assert names(shared, ranks=4) == [known.get(name, name) for name in plain]
+    expected = {
+        "distribute": names(softmax, 4, "N"),
+        "choose-shardings": names(softmax, 4),
+        "propagate-shardings": names(shared, 4),
+    }
+    for name, found in expected.items():
+        assert found[: len(start) + 1] == [*start, name]
+    assert names(shared, 4, "auto")[: len(start) + 1] == [*start, "choose-shardings"]
 
 
 def test_one_rank_needs_no_collectives() -> None:

@@ -42,7 +42,7 @@ def test_copies_take_the_place_of_transfers(name: str, strategy: str):
 @pytest.mark.parametrize("pattern", ["pull", "fused"])
 def test_copies_of_what_ranks_exchange(pattern: str):
     before = parse_module(TEXTS["softmax"].format(**SHAPE))
-    options = f"ranks=4 pattern={pattern} to=dataflow"
+    options = f"ranks=4 dim=N pattern={pattern} to=dataflow"
     plan = run_passes(before, f"{H200X8},triton-distributed{{{options}}}")
     after = run_passes(plan, COPIES)
     assert not any(move for node in trees(after) for move in transfers(node))
