@@ -269,7 +269,7 @@ def test_emitted_kernels(tmp_path: Path):
 def test_ranks_store_the_narrow_product(ranks: int, tmp_path: Path):
     """The product waits in memory for the statistics of all ranks."""
     text = SOFTMAX.format(M=32, K=16, N=64)
-    options = f"ranks={ranks} between=spill narrow=c"
+    options = f"ranks={ranks} dim=N between=spill narrow=c"
     source = emitted(text, f"{hardware('h200x8.yaml')},triton-distributed{{{options}}}")
     assert re.search(r"self\.c = rank\.empty\(.*torch\.float16\)", source)
     (facts,) = check_all({"ranks": source}, tmp_path).values()

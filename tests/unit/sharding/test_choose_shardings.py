@@ -6,6 +6,7 @@ from math import isclose
 import pytest
 from covering import fraction, one_of
 from gpu_ranks import H200X8
+from paths import ROOT
 from sample_blocks import BLOCKS
 from semantics import assert_same_meaning, parse_module, run_passes
 from sharded_programs import MOVES, SIZES, collectives
@@ -88,6 +89,19 @@ def test_a_block_is_tensor_parallel() -> None:
     assert {found[name] for name in ("h1", "y", "h2", "z")} == {""}
     moved = run_passes(after, "insert-collectives")
     assert collectives(moved) == ["all_reduce", "all_reduce"]
+
+
+def test_the_guide_shows_what_is_tried_for_a_block() -> None:
+    found = trials(block("llama", {"M": 128, "N": 128}, 8))
+    tried = {trial.label: f"{1e6 * trial.seconds:.3f}" for trial in found}
+    page = (ROOT / "docs" / "multi-gpu.md").read_text()
+    table = page.partition("shardings for @llama\n")[2].partition("```")[0]
+    shown = [line[2:].rsplit(maxsplit=1) for line in table.splitlines()[1:]]
+    assert len(shown) > 4
+    assert [(label.strip(), tried[label.strip()]) for label, _ in shown] == [
+        (label.strip(), time) for label, time in shown
+    ]
+    assert shown[0][0].strip() == found[0].label
 
 
 def test_many_tokens_are_sharded_and_few_are_not() -> None:

@@ -200,6 +200,8 @@ def test_ranks_share_the_first_dimension_that_they_divide(
 @pytest.mark.parametrize("name", ["llama_block", "gpt2_block"])
 def test_ranks_share_a_dimension_of_which_some_ops_have_the_whole(name: str):
     module = parse_module(GRAPHS[name])
-    after = run_passes(module, f"{H200X8},triton-distributed{{ranks=2 to=dataflow}}")
+    after = run_passes(
+        module, f"{H200X8},triton-distributed{{ranks=2 dim=N to=dataflow}}"
+    )
     assert any(isinstance(op, IndexOp) and op.axis_names for op in after.walk())
     assert_same_meaning(module, after, "main")

@@ -55,12 +55,13 @@ CALLS = {
 @cache
 def kernels(name: str) -> ModuleOp:
     """Return a sample as kernels and collectives, before any is a channel."""
-    module = run_passes(parse_module((SAMPLES / f"{name}.mlir").read_text()), HARDWARE)
+    text = (SAMPLES / f"{name}.mlir").read_text()
+    module = run_passes(parse_module(text), HARDWARE)
+    dim = None if "collective.shard" in text else ("N",)
     strategy = STRATEGIES[NAMES.index(name) % len(STRATEGIES)]
     context = comet_context().clone()
-    for pass_ in TritonDistributedPass(ranks=RANKS, strategy=strategy).passes(
-        context, module
-    ):
+    pipeline = TritonDistributedPass(ranks=RANKS, dim=dim, strategy=strategy)
+    for pass_ in pipeline.passes(context, module):
         if isinstance(pass_, BspToDataflowPass):
             break
         pass_.apply(context, module)
