@@ -47,7 +47,7 @@ class Trial:
 
 def trials_of(func: FuncOp, mesh: MeshOp, machine: Machine) -> list[Trial]:
     """Return the possible trials, the fastest first, each sharding once."""
-    stated = replace(stated_shardings(func, mesh), open=True)
+    stated = replace(stated_shardings(func, mesh), free_arguments=True)
     start = _trial(stated, {}, machine)
     beam, found = [start], [start]
     for op in _by_time(start.known, machine):

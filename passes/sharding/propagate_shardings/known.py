@@ -47,7 +47,7 @@ class Known:
     func: FuncOp
     mesh: MeshOp
     ops: Mapping[Operation, Sharding] = field(default_factory=Shardings)
-    open: bool = False
+    free_arguments: bool = False
     """
     Whether arguments without a sharding have the one that ops need; otherwise instances
     have them whole.
@@ -90,7 +90,7 @@ class Known:
     def may_have(self, value: SSAValue, dim: str, axes: tuple[str, ...]) -> bool:
         """Return whether instances may hold `value` in shards of a summed dimension."""
         held = self.held(value)
-        return self.open if held is None else held.sharding.get(dim) == axes
+        return self.free_arguments if held is None else held.sharding.get(dim) == axes
 
     def wanted(self, value: SSAValue) -> Iterator[Sharding]:
         """Yield the shardings in which known readers, and the caller, need `value`."""

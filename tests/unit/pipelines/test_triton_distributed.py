@@ -108,7 +108,8 @@ def passes_of(pipeline: TritonDistributedPass, module: ModuleOp) -> list[ModuleP
 
 def names(text: str, ranks: int = 1, dim: str | None = None) -> list[str]:
     module = run_passes(parse_module(text), H200X8)
-    pipeline = TritonDistributedPass(ranks, dim and (dim,), to="dataflow")
+    dims = None if dim is None else (dim,)
+    pipeline = TritonDistributedPass(ranks, dims, to="dataflow")
     return [each.name for each in passes_of(pipeline, module)]
 
 
