@@ -75,7 +75,6 @@ from comet.passes.schedule.tile import TilePass
 from comet.passes.schedule.unmask_loops import UnmaskLoopsPass
 from comet.passes.search.goal import Goal
 from comet.passes.sharding.add_ctas import AddCtasPass
-from comet.passes.sharding.choose_shardings import ChooseShardingsPass
 from comet.passes.sharding.dim_axes import check_dims
 from comet.passes.sharding.insert_collectives import InsertCollectivesPass
 from comet.passes.sharding.lower_reductions import LowerReductionsPass
@@ -216,19 +215,14 @@ class TritonDistributedPass(TritonOptions):
             yield AddCtasPass(self.group)
             yield from distribute_over_programs(ctx, module, self.dims, self.ranks)
         elif self.chooses_shardings(stated=is_sharded):
-            seconds = partial(self._seconds_in_shards, ctx, module)
-            yield best_shardings(module, ChooseShardingsPass(), seconds)
+            yield best_shardings(module, partial(self._seconds_in_shards, ctx))
         elif is_sharded:
             yield PropagateShardingsPass()
         elif self.ranks > 1:
             yield from distribute_over_ranks(module, self.dims)
 
-    def _seconds_in_shards(
-        self, ctx: Context, module: ModuleOp, choose: ChooseShardingsPass
-    ) -> float:
-        """Return what a launch plan of `module` takes with the shardings of a pass."""
-        copy = module.clone()
-        choose.apply(ctx, copy)
+    def _seconds_in_shards(self, ctx: Context, copy: ModuleOp) -> float:
+        """Compile a copy of a module with shardings, and return what its plan takes."""
         pattern = "fused" if self.pattern == AUTO else self.pattern
         strategy = "priority" if self.strategy == AUTO else self.strategy
         tried = replace(self, dim=None, pattern=pattern, strategy=strategy)

@@ -38,7 +38,10 @@ from comet.passes.graph.split.choose import MAX_OPS
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.fuse.strategy import Name
 from comet.passes.search import cheapest, timed
-from comet.passes.sharding.choose_shardings import ChooseShardingsPass
+from comet.passes.sharding.choose_shardings import (
+    ChooseShardingsPass,
+    alternatives,
+)
 from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 from comet.passes.sharding.place_collectives.kinds import Kind
 
@@ -78,18 +81,19 @@ def best_reductions(
 
 
 def best_shardings(
-    module: ModuleOp,
-    choose: ChooseShardingsPass,
-    seconds: Callable[[ChooseShardingsPass], float],
+    module: ModuleOp, seconds: Callable[[ModuleOp], float]
 ) -> ChooseShardingsPass:
     """
-    Return `choose` with that of its first trials whose launch plan is fastest.
+    Return the pass with that of its first trials whose launch plan is fastest.
 
-    `seconds` compiles the module with another such pass, and prices the launch plan.
+    `seconds` compiles a copy of `module` with shardings, and prices the launch plan.
     """
-    passes = [replace(choose, trial=trial) for trial in range(MOST_SHARDINGS)]
+    copies = list(alternatives(module, MOST_SHARDINGS))
+    if len(copies) == 1:
+        return ChooseShardingsPass()
     candidates = [
-        timed(f"trial={each.trial}", each, partial(seconds, each)) for each in passes
+        timed(f"trial={trial}", ChooseShardingsPass(trial), partial(seconds, copy))
+        for trial, copy in enumerate(copies)
     ]
     return cheapest("plans of shardings", function_names(module), candidates).result
 

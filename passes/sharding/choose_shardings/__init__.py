@@ -12,7 +12,7 @@ of what ranks exchange, before there are kernels; `trial` takes one of the next,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,8 +23,8 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import machine_of
 from comet.dialects.arch import attached_system
-from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.collective.spmd import Sharding, sharding_attr
+from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
@@ -52,29 +52,51 @@ class ChooseShardingsPass(FunctionPass):
     """Which of the fastest shardings to take, 0 for the fastest."""
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
-        require_gpu(self.name, attached_system(module))
-        mesh = mesh_of(function, module, self.name)
-        plans = plan_shardings(function, module, mesh)
+        plans = plan_shardings(function, module)
         if not 0 <= self.trial < len(plans):
             raise PassFailedException(
                 f"{self.name}: the option 'trial' is {self.trial}, and the last of the "
                 f"shardings near the fastest is {len(plans) - 1}; use 0, or one up to "
                 "that"
             )
-        for op, sharding in plans[self.trial].items():
-            op.attributes[SHARD] = sharding_attr(sharding)
+        annotate(plans[self.trial])
+
+
+def annotate(plan: Mapping[Operation, Sharding]) -> None:
+    """Write the shardings of ops on them."""
+    for op, sharding in plan.items():
+        op.attributes[SHARD] = sharding_attr(sharding)
+
+
+def alternatives(module: ModuleOp, most: int) -> Iterator[ModuleOp]:
+    """
+    Yield at most so many copies of `module`, as each `trial` of the pass makes it.
+
+    Raises PassFailedException as the pass does.
+    """
+    functions = list(compute_functions(module))
+    plans = [plan_shardings(func, module) for func in functions]
+    for trial in range(min(most, *map(len, plans))):
+        copy = module.clone()
+        copied = dict(zip(module.walk(), copy.walk(), strict=True))
+        for plan in plans:
+            annotate({copied[op]: sharding for op, sharding in plan[trial].items()})
+        yield copy
 
 
 def plan_shardings(
-    func: FuncOp, module: ModuleOp, mesh: MeshOp
+    func: FuncOp, module: ModuleOp
 ) -> Sequence[Mapping[Operation, Sharding]]:
     """
     Return the shardings of all ops of a function that are about as fast as the fastest.
 
     Raises PassFailedException if one that the function says does not fit.
     """
-    check_boundary(func, mesh, ChooseShardingsPass.name)
-    machine = machine_of(attached_system(module), mesh.size(mesh.rank_axes))
+    name, system = ChooseShardingsPass.name, attached_system(module)
+    require_gpu(name, system)
+    mesh = mesh_of(func, module, name)
+    check_boundary(func, mesh, name)
+    machine = machine_of(system, mesh.size(mesh.rank_axes))
     trials = trials_of(func, mesh, machine)
     candidates = [
         timed(each.label, each, partial(float, each.seconds)) for each in trials

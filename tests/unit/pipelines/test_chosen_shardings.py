@@ -9,11 +9,15 @@ from rank_runs import outcomes
 from semantics import parse_module, run_passes
 from sharded_programs import MOVES, SIZES, Sizes
 from triton_modules import emitted
+from xdsl.dialects.builtin import ModuleOp
 
 from comet.dialects.cost import estimate_of
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.pipelines.triton_distributed.best_plans import best_shardings
-from comet.passes.sharding.choose_shardings import ChooseShardingsPass
+from comet.passes.sharding.choose_shardings import (
+    ChooseShardingsPass,
+    alternatives,
+)
 
 WIDE: Sizes = {"T": 8, "D": 4096, "F": 16384}
 
@@ -63,9 +67,25 @@ def test_it_is_faster_than_one_rank_and_than_one_dimension() -> None:
 
 
 def test_launch_plans_of_several_shardings_are_compared() -> None:
-    """Estimates are of ops; the first of the fastest plans is taken."""
-    module = parse_module(MOVES["tokens alone"][0](WIDE, {}))
-    seconds = {0: 3.0, 1: 2.0, 2: 2.0}
-    first = ChooseShardingsPass()
-    best = best_shardings(module, first, lambda each: seconds[each.trial])
-    assert best == ChooseShardingsPass(trial=1)
+    """Estimates are of ops; of equal plans the first is taken."""
+    text = MOVES["tokens alone"][0](WIDE, {})
+    module = run_passes(parse_module(text), f"{H200X8},select-ranks{{ranks=8}}")
+    copies = [str(copy) for copy in alternatives(module, 3)]
+    assert len(copies) > 1
+    for trial, copy in enumerate(copies):
+        passes = f"choose-shardings{{trial={trial}}}"
+        assert copy == str(run_passes(module.clone(), passes))
+    second = best_shardings(module, lambda copy: float(str(copy) != copies[1]))
+    assert second == ChooseShardingsPass(trial=1)
+    assert best_shardings(module, lambda _: 1.0) == ChooseShardingsPass()
+
+
+def test_one_sharding_is_not_compared() -> None:
+    """A small program is compiled once, computed by every rank."""
+    text = MOVES["tokens alone"][0](SIZES[0], {})
+    module = run_passes(parse_module(text), f"{H200X8},select-ranks{{ranks=8}}")
+
+    def never(_: ModuleOp) -> float:
+        raise AssertionError
+
+    assert best_shardings(module, never) == ChooseShardingsPass()
