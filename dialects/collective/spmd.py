@@ -299,7 +299,8 @@ def _verify_roots(op: SpmdOp, state: State) -> None:
 
 def rank_count(op: Operation) -> int:
     """Return how many ranks run `op`: those of its SPMD region, or one."""
-    if (region := enclosing(op, SpmdOp)) is None:
+    region = op if isinstance(op, SpmdOp) else enclosing(op, SpmdOp)
+    if region is None:
         return 1
     mesh = lookup_mesh(region, region.mesh)
     return mesh.size(mesh.rank_axes)

@@ -7,8 +7,12 @@ import pytest
 from covering import one_of
 from gpu_graphs import H200, SOFTMAX
 from gpu_ranks import H200X8, MI300X8, SHARED_TEXTS
+from semantics import parse_module, run_passes
 from triton_modules import check_all, compile_all, emitted
 from xdsl.utils.exceptions import PassFailedException
+
+from comet.dialects.schedule import SpatialOp
+from comet.passes.analysis.functions import compute_functions
 
 EPILOGUE = """
 !a = tensor<{M}x{K}xbf16, #compound.dims<M, K>>
@@ -210,6 +214,41 @@ def test_subtiles_that_do_not_divide_a_kernel(text: str, options: str, reason: s
 def test_programs_that_exchange_have_none(machine: str, text: str, options: str):
     with pytest.raises(PassFailedException, match="its programs exchange with others"):
         emitted(text, f"{machine},triton-distributed{{{options}}}")
+
+
+ROTATION = """
+!X = tensor<2048x4096xbf16, #compound.dims<M, D>>
+!W = tensor<4096x4096xbf16, #compound.dims<D, N>>
+!P = tensor<2048x4096xf32, #compound.dims<M, N>>
+!R = tensor<2048x4096xbf16, #compound.dims<M, N>>
+func.func @f(%x: !X, %w: !W, %v: !W, %c: !P, %s: !P) -> (!R, !R) {
+  %p = compound.contract %x, %w : !X, !W -> !P
+  %q = compound.contract %x, %v : !X, !W -> !P
+  %pc = compound.map mult %p, %c : !P, !P -> !P
+  %qs = compound.map mult %q, %s : !P, !P -> !P
+  %qc = compound.map mult %q, %c : !P, !P -> !P
+  %ps = compound.map mult %p, %s : !P, !P -> !P
+  %a = compound.map sub %pc, %qs : !P, !P -> !P
+  %b = compound.map add %qc, %ps : !P, !P -> !P
+  %ab = compound.cast %a : !P -> !R
+  %bb = compound.cast %b : !P -> !R
+  func.return %ab, %bb : !R, !R
+}
+"""
+"""Two products in one kernel, whose epilogue one GPU computes in subtiles."""
+
+
+@pytest.mark.parametrize(("ranks", "divided"), [(1, True), (2, False)])
+def test_kernels_of_several_ranks_choose_none(ranks: int, divided: bool):
+    """Nor do the kernels by which `fuse` chooses."""
+    dim = "" if ranks == 1 else "dim=M"
+    options = f"ranks={ranks} {dim} strategy=full to=dataflow"
+    passes = f"{H200X8},triton-distributed{{{options}}}"
+    (function, *_) = compute_functions(run_passes(parse_module(ROTATION), passes))
+    nodes = [op for op in function.walk() if isinstance(op, SpatialOp)]
+    launches = [node.launch for node in nodes if node.launch is not None]
+    assert launches
+    assert any(launch.subtiles > 1 for launch in launches) == divided
 
 
 def test_descriptors_do_not_store_subtiles():

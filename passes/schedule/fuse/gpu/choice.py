@@ -26,6 +26,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.gpu.device import Device
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
+from comet.dialects.collective.spmd import rank_count
 from comet.dialects.errors import OpError
 from comet.dialects.schedule.attributes import NARROW
 from comet.passes.analysis.grid import grid_nodes
@@ -106,6 +107,7 @@ def fuse_function(func: FuncOp, system: SystemOp, options: FuseOptions) -> None:
         system,
         launches_merged=options.launches != "none",
         specialize=options.specialize and not (region and uneven_extents(region)),
+        several_ranks=region is not None and rank_count(region) > 1,
     )
     forms = Forms(trials, _forms(options.between))
     best, narrow = _Search(func, options, trials, forms).best()

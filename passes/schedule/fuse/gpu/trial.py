@@ -21,6 +21,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize
 from comet.cost.from_ir.products import summarize_products
+from comet.cost.gpu.device import Device
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective.base import CollectiveOp
@@ -152,13 +153,20 @@ class TriedKernel:
         return self.tiling.seconds
 
 
+def _without_subtiles(gpu: Device) -> Device:
+    """Return a GPU whose kernels compute their epilogues whole."""
+    stores = replace(gpu.triton.stores, epilogue_subtiles=1)
+    return replace(gpu, triton=replace(gpu.triton, stores=stores))
+
+
 class Trials:
     """
     The kernels that were tried on one GPU.
 
     `launches_merged`: kernels that do not depend on each other may share a launch.
     `specialize`: kernels have producer warps where that is faster. Kernels that
-    exchange values with other ranks do neither.
+    exchange values with other ranks do neither. Kernels of `several_ranks` compute
+    their epilogues whole, not in subtiles.
     """
 
     def __init__(
@@ -167,10 +175,12 @@ class Trials:
         *,
         launches_merged: bool = False,
         specialize: bool = False,
+        several_ranks: bool = False,
     ):
         self._system, self._levels = system, gpu_levels(system)
         self._launches_merged, self._specialize = launches_merged, specialize
-        self.gpu = device_of(system)
+        gpu = device_of(system)
+        self.gpu = _without_subtiles(gpu) if several_ranks else gpu
         self._machine = f"{self.gpu} {self._levels}"
         self.launches = LaunchPrices[TriedKernel](self.gpu, lambda trial: trial.nodes)
         """The prices of launches that several kernels share."""
