@@ -1,5 +1,6 @@
 """`triton-distributed{dim=auto}`: what ranks share is chosen, op by op."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -26,9 +27,8 @@ WIDE: Sizes = {"T": 8, "D": 4096, "F": 16384}
 def slow_memory(tmp_path: Path) -> str:
     """GPUs whose memory is so slow that sharding pays even for tiny programs."""
     text = (ROOT / "samples" / "hardware" / "h200x8.yaml").read_text()
-    assert "hbm_gb_per_s: 4800" in text
     path = tmp_path / "slow.yaml"
-    path.write_text(text.replace("hbm_gb_per_s: 4800", "hbm_gb_per_s: 0.01"))
+    path.write_text(re.sub(r"hbm_gb_per_s: \d+", "hbm_gb_per_s: 0.01", text))
     return f'attach-hardware{{path="{path}"}}'
 
 
@@ -44,7 +44,7 @@ def test_ranks_compute_the_right_result(
     source = emitted(
         write(SIZES[0], {}), f"{slow_memory},triton-distributed{{{options}}}"
     )
-    assert "signal" in source or "barrier" in source
+    assert "heap_bases" in source  # Ranks load or store memory of others.
     assert outcomes({"chosen": source}, tmp_path, seeds=1) == {"chosen": "right"}
 
 
