@@ -72,10 +72,11 @@ def compiled(case: Case, pipeline: TritonDistributedPass, machine: str) -> Compi
 def shared_of(choices: Iterable[Choice]) -> str:
     """Return the label of the shardings whose launch plan was taken."""
     outer = {each.name: each for each in choices if not each.within}
-    trials, plans = outer.get("shardings"), outer.get("plans of shardings")
-    if trials is None or plans is None or plans.chosen is None:
+    if (trials := outer.get("shardings")) is None:
         return "nothing"
-    label = trials.rows[plans.chosen].label
+    plans = outer.get("plans of shardings")
+    chosen = 0 if plans is None or plans.chosen is None else plans.chosen
+    label = trials.rows[chosen].label
     return "nothing" if label == "as stated" else label
 
 

@@ -23,6 +23,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block
 from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.collective import payload_of
 from comet.cost.from_ir.gpus import machine_of
@@ -87,6 +88,7 @@ def best_shardings(
     Return the pass with that of its first trials whose launch plan is fastest.
 
     `seconds` compiles a copy of `module` with shardings, and prices the launch plan.
+    Where it rejects all, the first is taken, as other options may compile it.
     """
     copies = list(alternatives(module, MOST_SHARDINGS))
     if len(copies) == 1:
@@ -95,7 +97,11 @@ def best_shardings(
         timed(f"trial={trial}", ChooseShardingsPass(trial), partial(seconds, copy))
         for trial, copy in enumerate(copies)
     ]
-    return cheapest("plans of shardings", function_names(module), candidates).result
+    try:
+        found = cheapest("plans of shardings", function_names(module), candidates)
+    except PassFailedException:
+        return ChooseShardingsPass()
+    return found.result
 
 
 def best_fusion(

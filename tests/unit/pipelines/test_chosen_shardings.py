@@ -11,6 +11,7 @@ from semantics import parse_module, run_passes
 from sharded_programs import MOVES, SIZES, Sizes
 from triton_modules import emitted
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.cost import estimate_of
 from comet.passes.analysis.functions import compute_functions
@@ -89,3 +90,14 @@ def test_one_sharding_is_not_compared() -> None:
         raise AssertionError
 
     assert best_shardings(module, never) == ChooseShardingsPass()
+
+
+def test_the_first_is_taken_where_no_plan_has_a_price() -> None:
+    """As where the pattern that plans are compared by does not apply."""
+    text = MOVES["tokens alone"][0](WIDE, {})
+    module = run_passes(parse_module(text), f"{H200X8},select-ranks{{ranks=8}}")
+
+    def rejected(_: ModuleOp) -> float:
+        raise PassFailedException
+
+    assert best_shardings(module, rejected) == ChooseShardingsPass()
