@@ -92,6 +92,11 @@ def test_one_sharding_is_not_compared() -> None:
     assert best_shardings(module, never) == ChooseShardingsPass()
 
 
+def test_a_module_without_functions_stays_without() -> None:
+    after = run_passes(parse_module(""), f"{H200X8},triton-distributed{{ranks=2}}")
+    assert not list(compute_functions(after))
+
+
 def test_the_first_is_taken_where_no_plan_has_a_price() -> None:
     """As where the pattern that plans are compared by does not apply."""
     text = MOVES["tokens alone"][0](WIDE, {})
