@@ -76,7 +76,7 @@ def alternatives(module: ModuleOp, most: int) -> Iterator[ModuleOp]:
     """
     functions = list(compute_functions(module))
     plans = [plan_shardings(func, module) for func in functions]
-    for trial in range(min([most, *map(len, plans)])):
+    for trial in range(min(most, min(map(len, plans), default=1))):
         copy = module.clone()
         copied = dict(zip(module.walk(), copy.walk(), strict=True))
         for plan in plans:

@@ -93,7 +93,9 @@ def test_one_sharding_is_not_compared() -> None:
 
 
 def test_a_module_without_functions_stays_without() -> None:
-    after = run_passes(parse_module(""), f"{H200X8},triton-distributed{{ranks=2}}")
+    after = run_passes(
+        parse_module("builtin.module {}"), f"{H200X8},triton-distributed{{ranks=2}}"
+    )
     assert not list(compute_functions(after))
 
 
