@@ -54,14 +54,14 @@ def called(shapes: Sequence[tuple[int, int]], limit: int) -> dict[str, object]:
     with (
         patch.object(torch._dynamo.config, "recompile_limit", limit),
         patch.object(backend, "_region", wraps=backend._region) as region,
-        warnings.catch_warnings(record=True) as told,
+        warnings.catch_warnings(record=True) as caught,
     ):
         warnings.simplefilter("always", SlowPathWarning)
         for batch, length in shapes:
             x = torch.randn(batch, length, 16)
             pairs = zip(step(model, run, x), step(model, model, x), strict=True)
             errors += [(a - b).abs().max().item() for a, b in pairs]
-    slow = [str(each.message) for each in told if each.category is SlowPathWarning]
+    slow = [str(each.message) for each in caught if each.category is SlowPathWarning]
     return {"error": max(errors), "regions": region.call_count, "slow": slow}
 
 

@@ -44,7 +44,7 @@ class ByShape:
         compile: Compile,
         warn: Callable[[str], None],
     ) -> None:
-        """Compile `graph` by `compile`; `warn` is told when shapes run in torch."""
+        """Compile `graph` by `compile`; `warn` is called once shapes are too many."""
         self._graph = graph
         self._compile = compile
         self._warn = warn

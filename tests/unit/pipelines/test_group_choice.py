@@ -47,7 +47,7 @@ def test_one_stage_is_left_where_two_do_not_fit(terms: int, stages: int):
 
 
 def test_groups_whose_shares_are_padded_run_at_the_same_time():
-    """Shares of 188 columns are blocks of 256, of which twelve have all columns."""
+    """Shards of 188 columns are blocks of 256, of which twelve have all columns."""
     text = TEXTS["softmax"].format(M=5000, N=3000, K=96)
     passes = f"{H200},triton-distributed{{ctas=16 to=dataflow}}"
     made = str(run_passes(parse_module(text), passes))
