@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     f64,
     i1,
+    i8,
 )
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
@@ -257,7 +258,7 @@ class ReduceOp(IRDLOperation):
     def verify_(self) -> None:
         check_names(self, self.result, extents_of(self.input))
         check_one_type(self, (self.input, self.result))
-        if (element := element_type_of(self.input)).bitwidth <= 8:
+        if (element := element_type_of(self.input)) in (i1, i8):
             what = "conditions" if element == i1 else "bytes"
             raise VerifyException(
                 f"'{self.name}' op {self.kind.data} of {what}; reduce numbers, which "

@@ -62,6 +62,7 @@ from comet.passes.pipelines.triton_distributed.over_ranks import (
 )
 from comet.passes.pipelines.triton_distributed.start import (
     NAME,
+    check_elements,
     check_single,
     plan_start,
 )
@@ -130,6 +131,7 @@ class TritonDistributedPass(TritonOptions):
         level, is_sharded = plan_start(module, self.ranks)
         if self.to == "tl":
             check_single(module)
+            check_elements(module)
         if elementary := level in (IRLevel.GRAPH, IRLevel.ELEMENTARY):
             yield from self._to_shards(ctx, module, is_sharded)
         elif level is IRLevel.SPMD:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
+from typing import cast
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from comet.dialects.arch import attached_system
 from comet.dialects.collective.mesh import lookup_mesh
@@ -19,6 +22,7 @@ from comet.passes.analysis.levels import (
 )
 from comet.passes.sharding.add_ctas import AXIS as CTAS
 from comet.passes.sharding.boundary import says_sharding
+from comet.passes.triton.lower_to_triton.kernel import ELEMENTS, WRITABLE
 
 NAME = "triton-distributed"
 """The name of the pipeline, for its errors."""
@@ -84,3 +88,28 @@ def check_single(module: ModuleOp) -> None:
             f"{NAME}: @{func.sym_name.data} is the second function of the module, and "
             "a Triton program is one function; keep one, or use to=dataflow",
         )
+
+
+def check_elements(module: ModuleOp) -> None:
+    """
+    Raise PassFailedException for elements that no Triton kernel takes.
+
+    `lower-to-triton` would reject them, too, but only after the search.
+    """
+    for func in compute_functions(module):
+        _check_elements(func, func.args)
+        for op in func.walk():
+            _check_elements(op, op.results)
+
+
+def _check_elements(op: Operation, values: Sequence[SSAValue]) -> None:
+    for value in values:
+        if not isinstance(value.type, TensorType):
+            continue
+        element = cast("TensorType[Attribute]", value.type).element_type
+        if element not in WRITABLE:
+            raise OpError(
+                op,
+                f"{NAME}: {ELEMENTS}, not {element}; take one of these, or use "
+                "to=dataflow, which only prices kernels",
+            )

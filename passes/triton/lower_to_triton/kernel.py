@@ -79,6 +79,8 @@ from comet.passes.triton.slices import (
 
 WRITABLE = (Float16Type(), BFloat16Type(), Float32Type(), i1, i8, i32, i64)
 """The element types of tiles."""
+ELEMENTS = "Triton kernels take elements of f16, bf16, f32, i32, i64, i8 and i1"
+"""What errors say of other types."""
 BESIDE_NODES = (EpochOp, SignalOp, ArriveOp, ScatterAddOp, SharesOp)
 """Ops of a kernel that programs do before or after its nodes."""
 
@@ -108,8 +110,8 @@ def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
     if (value := unwritable(kernel)) is not None:
         raise OpError(
             kernel,
-            f"lower-to-triton: dataflow.kernel makes {value.type}; Triton kernels "
-            "take elements of f16, bf16, f32, i32, i64, i8 and i1; take one of these",
+            f"lower-to-triton: dataflow.kernel makes {value.type}; {ELEMENTS}; "
+            "take one of these",
         )
     nodes = _grid_nodes(kernel)
     reason = unfit_for_tiles(kernel) if any(map(_is_persistent, nodes)) else None

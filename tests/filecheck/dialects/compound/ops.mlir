@@ -54,6 +54,10 @@ func.func @named(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %v: tensor<2xf16>) ->
   %z = compound.gemm_layernorm %a, %b, %v, %v epsilon 1.000000e-03 : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
   func.return %p : tensor<4x2xf16>
 }
+func.func @float8(%x: tensor<4x2xf8E4M3FN, #compound.dims<M, N>>) -> tensor<4xf8E4M3FN, #compound.dims<M>> {
+  %m = compound.reduce max %x : tensor<4x2xf8E4M3FN, #compound.dims<M, N>> -> tensor<4xf8E4M3FN, #compound.dims<M>>
+  func.return %m : tensor<4xf8E4M3FN, #compound.dims<M>>
+}
 func.func @dims(%x: tensor<4x2xf32, #compound.dims<M, N @OB>>) -> tensor<f32, #compound.dims<@OB>> {
   %y = compound.reduce add %x : tensor<4x2xf32, #compound.dims<M, N @OB>> -> tensor<f32, #compound.dims<@OB>>
   func.return %y : tensor<f32, #compound.dims<@OB>>
@@ -107,6 +111,10 @@ func.func @dims(%x: tensor<4x2xf32, #compound.dims<M, N @OB>>) -> tensor<f32, #c
 // CHECK-NEXT:     %y = compound.gemm_layernorm %a, %b, %v, %v : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
 // CHECK-NEXT:     %z = compound.gemm_layernorm %a, %b, %v, %v epsilon 1.000000e-03 : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
 // CHECK-NEXT:     func.return %p : tensor<4x2xf16>
+// CHECK-NEXT:   }
+// CHECK-NEXT:   func.func @float8(%x: tensor<4x2xf8E4M3FN, #compound.dims<M, N>>) -> tensor<4xf8E4M3FN, #compound.dims<M>> {
+// CHECK-NEXT:     %m = compound.reduce max %x : tensor<4x2xf8E4M3FN, #compound.dims<M, N>> -> tensor<4xf8E4M3FN, #compound.dims<M>>
+// CHECK-NEXT:     func.return %m : tensor<4xf8E4M3FN, #compound.dims<M>>
 // CHECK-NEXT:   }
 // CHECK-NEXT:   func.func @dims(%x: tensor<4x2xf32, #compound.dims<M, N @OB>>) -> tensor<f32, #compound.dims<@OB>> {
 // CHECK-NEXT:     %y = compound.reduce add %x : tensor<4x2xf32, #compound.dims<M, N @OB>> -> tensor<f32, #compound.dims<@OB>>
@@ -166,6 +174,11 @@ func.func @dims(%x: tensor<4x2xf32, #compound.dims<M, N @OB>>) -> tensor<f32, #c
 // CHECK-GENERIC-NEXT:     %y = "compound.gemm_layernorm"(%a, %b, %v, %v) <{epsilon = 1.000000e-05 : f64}> : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
 // CHECK-GENERIC-NEXT:     %z = "compound.gemm_layernorm"(%a, %b, %v, %v) <{epsilon = 1.000000e-03 : f64}> : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<2xf16>, tensor<2xf16>) -> tensor<4x2xf16>
 // CHECK-GENERIC-NEXT:     "func.return"(%p) : (tensor<4x2xf16>) -> ()
+// CHECK-GENERIC-NEXT:   }) : () -> ()
+// CHECK-GENERIC-NEXT:   "func.func"() <{sym_name = "float8", function_type = (tensor<4x2xf8E4M3FN, #compound.dims<M, N>>) -> tensor<4xf8E4M3FN, #compound.dims<M>>}> ({
+// CHECK-GENERIC-NEXT:   ^bb0(%x: tensor<4x2xf8E4M3FN, #compound.dims<M, N>>):
+// CHECK-GENERIC-NEXT:     %m = "compound.reduce"(%x) <{kind = #compound<reduce_kind max>}> : (tensor<4x2xf8E4M3FN, #compound.dims<M, N>>) -> tensor<4xf8E4M3FN, #compound.dims<M>>
+// CHECK-GENERIC-NEXT:     "func.return"(%m) : (tensor<4xf8E4M3FN, #compound.dims<M>>) -> ()
 // CHECK-GENERIC-NEXT:   }) : () -> ()
 // CHECK-GENERIC-NEXT:   "func.func"() <{sym_name = "dims", function_type = (tensor<4x2xf32, #compound.dims<M, N @OB>>) -> tensor<f32, #compound.dims<@OB>>}> ({
 // CHECK-GENERIC-NEXT:   ^bb0(%x: tensor<4x2xf32, #compound.dims<M, N @OB>>):
