@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from comet.api.answer import Answer, Progress
+from comet.api.plugins import load_plugin
 from comet.api.program import installed_context, parsed
 from comet.api.question import Question
 from comet.api.sampling import Samples
@@ -83,6 +84,8 @@ def _located_constraints(question: Question) -> Generator[None]:
 
 def _exploration(question: Question, progress: Notify) -> Exploration:
     """Return the search for a question, not started."""
+    for plugin in question.plugins:
+        load_plugin(plugin)
     context = installed_context()
     module = parsed(question.program.text, question.program.name, context)
     constraints = read_constraints(question.constraints.text, question.constraints.name)

@@ -13,6 +13,7 @@ from comet.api.answer import Answer
 from comet.api.compiled import Compiled
 from comet.api.exploring import Notify, ignored
 from comet.api.notebook import NotebookProgress, in_notebook
+from comet.api.plugins import load_plugin, plugin_at
 from comet.api.pricing import Price, in_turn, priced
 from comet.api.program import (
     Program,
@@ -52,6 +53,18 @@ def parse(program: PathOrText) -> ModuleOp:
     """
     with errors_as_sentences():
         return module_of(program, installed_context())
+
+
+def load_dialects(plugin: FilePath) -> None:
+    """
+    Make the dialects that a Python file defines known to all that is read later.
+
+    The file is one for `comet-opt --load-dialect-plugin`, such as one with a named op;
+    dialects of installed packages are known without. Raises CometError if it fails, or
+    if there is already a dialect of that name.
+    """
+    with errors_as_sentences():
+        load_plugin(plugin_at(fspath(plugin)))
 
 
 def compile(

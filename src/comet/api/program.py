@@ -12,22 +12,22 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
+from comet.api.plugins import known_dialects
 from comet.api.source import PathOrText, Source, is_text, read_all
 from comet.codegen.comet.chain import PLAN, mapping_folders
 from comet.codegen.comet.reader import FILES, read_files
 from comet.tools.checks import verify_definitions, verify_module
 from comet.tools.diagnostics import UsageError
 from comet.tools.located_parser import LocatedParser
-from comet.universe import installed
 
 Program: TypeAlias = ModuleOp | PathOrText
 """A module, or what `parse` takes."""
 
 
 def installed_context() -> Context:
-    """Return a context with every dialect that is installed."""
+    """Return a context with every dialect that is installed, or in a loaded file."""
     context = Context()
-    for name, factory in installed().all_dialects.items():
+    for name, factory in known_dialects().items():
         context.register_dialect(name, factory)
     return context
 

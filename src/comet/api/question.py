@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import Literal, TypeAlias, get_args
 
 from comet.api.choices import expect_one_of
+from comet.api.plugins import loaded_plugins
 from comet.api.source import Source
 from comet.cost.estimate import ModelName
 from comet.passes.explore.certificate import MODELS, OBJECTIVES
@@ -69,6 +70,8 @@ class Question:
     Whether mappings that the model `tool` prices below the roofline of the root memory,
     by a defect, are as good as others; otherwise they come after all others.
     """
+    plugins: tuple[Source, ...] = field(default_factory=loaded_plugins)
+    """The files with dialects of the program; other processes load them from here."""
 
     def __post_init__(self) -> None:
         """Check the fields."""

@@ -62,6 +62,7 @@ def digest(question: Question) -> str:
         question.tolerance,
         None if question.sampling is None else asdict(question.sampling),
         None if question.start is None else question.start.text,
+        [plugin.text for plugin in question.plugins],
     )
     return sha256(json.dumps(parts).encode()).hexdigest()
 

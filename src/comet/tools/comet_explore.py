@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
+from comet.api.plugins import load_plugin, plugin_at
 from comet.api.source import Source
 from comet.tools.diagnostics import UsageError, one_sentence_errors
 from comet.tools.flags import FlagParser
@@ -36,6 +37,8 @@ def main(args: Sequence[str] | None = None) -> None:
         parser = _parser()
         options = parser.parse_args(args)
         _check(options, parser)
+        for path in options.load_dialect_plugin:
+            load_plugin(plugin_at(path))
         if options.verify is not None:
             print(_verified(options.verify))
             return
@@ -99,6 +102,13 @@ def _parser() -> ArgumentParser:
         "--start",
         metavar="FILE",
         help="start from a mapping that --output wrote, instead of a quick search",
+    )
+    parser.add_argument(
+        "--load-dialect-plugin",
+        metavar="FILE.py",
+        action="append",
+        default=[],
+        help="make the dialects defined in a Python file known to the input",
     )
     _add_goal(parser)
     parser.add_argument(
@@ -243,9 +253,11 @@ def _check(options: Namespace, parser: ArgumentParser) -> None:
 
 
 def _check_alone(options: Namespace, parser: ArgumentParser) -> None:
-    """Raise UsageError for anything beside --verify, which reads its file only."""
+    """Raise UsageError for what --verify does not read: its file has the inputs."""
     for name, value in vars(options).items():
-        if name != "verify" and value != parser.get_default(name):
+        if name in ("verify", "load_dialect_plugin"):
+            continue
+        if value != parser.get_default(name):
             flag = "a program" if name == "input" else f"--{name.replace('_', '-')}"
             raise UsageError(
                 f"--verify checks a certificate, which holds its inputs; {flag} has no "

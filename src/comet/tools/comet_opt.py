@@ -16,6 +16,7 @@ from xdsl.utils.arg_spec import parse_spec
 from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
+from comet.api.plugins import known_dialects, load_plugin, passes_in, plugin_at
 from comet.passes.pipeline import run_settled, spelled
 from comet.passes.search.ahead import processes_here
 from comet.passes.search.record import session
@@ -24,7 +25,6 @@ from comet.tools.located_parser import LONG_NUMBER, LocatedParser
 from comet.tools.option_check import checked, named_passes
 from comet.tools.pass_list import listed
 from comet.tools.pass_watch import Watch, add_flags, shown
-from comet.tools.plugins import load_dialect_plugin, load_pass_plugin
 from comet.tools.reporting import Outputs, add_report_flags, expect_writable
 from comet.tools.short_lived import short_lived
 from comet.tools.type_aliases import with_type_aliases
@@ -158,7 +158,10 @@ class CometOptMain(xDSLOptMain):
     def setup_pipeline(self) -> None:
         """Load the plug-ins, then check passes and target before any work."""
         for path in self.args.load_dialect_plugin:
-            self._register_dialects(path)
+            load_plugin(plugin_at(path))
+        for name, dialect in known_dialects().items():
+            if name not in self.ctx.registered_dialect_names:
+                self.ctx.register_dialect(name, dialect)
         for path in self.args.load_pass_plugin:
             self._register_passes(path)
         for flag, text in (("-p", self.args.passes), ("-t", self.args.target)):
@@ -210,14 +213,8 @@ class CometOptMain(xDSLOptMain):
 
         return CompileReporting(outputs)
 
-    def _register_dialects(self, path: str) -> None:
-        for name, dialect in load_dialect_plugin(path).items():
-            if name in self.ctx.registered_dialect_names:
-                raise UsageError(f"{path}: there is already a dialect named '{name}'")
-            self.ctx.register_dialect(name, lambda found=dialect: found)
-
     def _register_passes(self, path: str) -> None:
-        for name, pass_class in load_pass_plugin(path).items():
+        for name, pass_class in passes_in(plugin_at(path)).items():
             if name in self.available_passes:
                 raise UsageError(f"{path}: there is already a pass named '{name}'")
             self.register_pass(name, lambda found=pass_class: found)

@@ -155,7 +155,10 @@ def _described(error: BaseException) -> str | None:
 def _unregistered(found: re.Match[str]) -> str:
     name, similar = found[1], similar_op(found[1])
     if similar is None:
-        hint = "correct its name, or load its dialect by --load-dialect-plugin"
+        hint = (
+            "correct its name, or load its dialect by --load-dialect-plugin, in Python "
+            "by comet.load_dialects"
+        )
     else:
         hint = f"did you mean '{similar}'?"
     return f"there is no operation {name}{new_name(name) or f'; {hint}'}"

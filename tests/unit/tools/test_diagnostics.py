@@ -57,7 +57,7 @@ def test_a_dictionary_in_a_message_is_left_out():
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_an_error_in_a_kernel_has_the_location_of_its_function(ranks: int):
     text = graph_text("gemm", (32, 32, 32)).replace("xf16", "xf64")
-    passes = f"{H200X8},triton-distributed{{ranks={ranks}}}"
+    passes = f"{H200X8},triton-distributed{{ranks={ranks} to=dataflow}},lower-to-triton"
     found = comet_opt(text, passes).sentence
     assert re.match(r"in.mlir:\d+:\d+: in @main_\w*kernel, 'dataflow.kernel' op", found)
 
