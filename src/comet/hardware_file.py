@@ -69,7 +69,7 @@ def read_hardware_text(text: str, name: str) -> Fields:
 def _check_names(file: YamlFile) -> None:
     """Check that names are unique, and that the types and levels they name exist."""
     tables: dict[Field, str] = {}
-    levels: set[str] = set()
+    levels: dict[str, tuple[int, int]] = {}
     for steps, fields, rules in _sections(file):
         if rules is ROW:
             if (kind := fields["name"]) in tables:
@@ -90,9 +90,9 @@ def _check_node(
     steps: Steps,
     fields: Fields,
     tables: Mapping[Field, str],
-    levels: set[str],
+    levels: dict[str, tuple[int, int]],
 ) -> None:
-    """Check a node's type, and that no memory appears twice; add it to `levels`."""
+    """Check a node's type, and its name; add its mesh to `levels`."""
     kind, name = fields["type"], str(fields["name"]).partition("[")[0]
     if (table := tables.get(kind)) is None:
         message = f"there is no entry named '{kind}' in ComputeTiles or MemoryTypes"
@@ -100,12 +100,15 @@ def _check_node(
     if "is_compute" in fields and table != "ComputeTiles":
         message = f"'{name}' computes, but its type '{kind}' is none of ComputeTiles"
         raise file.error((*steps, "type"), f"{message}; correct the type")
+    if "is_compute" not in fields and table == "ComputeTiles":
+        message = f"'{name}' is of the type '{kind}', which is one of ComputeTiles"
+        raise file.error((*steps, "type"), f"{message}; write is_compute: true here")
     if "is_compute" not in fields and name in levels:
         message = f"the level '{name}' appears twice; give each memory its own name"
         raise file.error((*steps, "name"), message)
     if not name:
         raise file.error((*steps, "name"), "the field 'name' is empty; name the level")
-    levels.add(name)
+    levels[name] = _mesh_of(fields)
 
 
 def _check_instances(file: YamlFile, steps: Steps, fields: Fields) -> None:
@@ -113,8 +116,7 @@ def _check_instances(file: YamlFile, steps: Steps, fields: Fields) -> None:
     name, bracket, rest = str(fields["name"]).partition("[")
     if not bracket:
         return
-    link = fields.get("attributes")
-    shape = mesh_shape(link if isinstance(link, Mapping) else {})
+    shape = _mesh_of(fields)
     last = prod(shape) - 1
     if (found := _RANGE.fullmatch(bracket + rest)) is None:
         message = f"{described(bracket + rest)} is no range; write '{name}[0..{last}]'"
@@ -136,8 +138,16 @@ def _check_link(file: YamlFile, steps: Steps, fields: Fields) -> None:
         )
 
 
-def _check_axes(file: YamlFile, steps: Steps, levels: set[str]) -> None:
-    """Check that axes have unique names and belong to existing levels."""
+def _mesh_of(node: Fields) -> tuple[int, int]:
+    """Return the instances of a node along both directions of its mesh."""
+    link = node.get("attributes")
+    return mesh_shape(link if isinstance(link, Mapping) else {})
+
+
+def _check_axes(
+    file: YamlFile, steps: Steps, levels: Mapping[str, tuple[int, int]]
+) -> None:
+    """Check that axes have unique names, and span the meshes of existing levels."""
     comet = _map(file, steps[:-1], _map(file, (), file.values)["comet"])
     seen: set[Field] = set()
     for name, axes in _map(file, steps, comet.get("mesh") or {}).items():
@@ -148,6 +158,10 @@ def _check_axes(file: YamlFile, steps: Steps, levels: set[str]) -> None:
         if len(listed) > 2:
             message = f"'{name}' has {len(listed)} axes; its instances span two at most"
             raise file.error((*steps, name), message)
+        if len(listed) == 1 < levels[name][1]:
+            shape = " x ".join(map(str, levels[name]))
+            message = f"'{name}' has one axis, and a mesh of {shape}; name an axis for"
+            raise file.error((*steps, name), f"{message} each direction")
         for axis in listed:
             if axis in seen:
                 message = f"the axis '{axis}' is named twice; give each its own name"

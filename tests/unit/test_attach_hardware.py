@@ -104,7 +104,7 @@ WRONG = {
     "kind": (EDGE, "type: GBuffer", "type: Buffer", "no entry named 'Buffer'"),
     "level": (EDGE, "GB: [cx", "GX: [cx", "the Hierarchy has no level 'GX'"),
     "axis": (EDGE, "[cx, cy]", "[2, cy]", "an axis of 'GB' in 'mesh' is text, not 2"),
-    "axes": (EDGE, "[cx, cy]", "[cx]", "@GB has 4 instances, but its axes span 2"),
+    "axes": (EDGE, "[cx, cy]", "[cx]", "'GB' has one axis, and a mesh of 2 x 2"),
     "section": (
         EDGE,
         "  mesh:",
