@@ -118,7 +118,7 @@ def module_text(module: ModuleOp, tiling: Drawn) -> str:
     (node,) = grid_nodes(function)
     blocks = dict(tiling.blocks)
     launch = LaunchAttr(blocks.pop("warps"), blocks.pop("stages"))
-    plan = format_plan(plan_with({node: KernelTiling(blocks, launch, 0, "", 0)}))
+    plan = format_plan(plan_with({node: KernelTiling(blocks, launch, 0, {}, 0)}))
     passes = f'tile{{factors="{plan}"}},{AFTER}'
     return comet.compile(module, pipeline=passes).emit("triton")
 

@@ -133,6 +133,15 @@ class PricedPlan:
         """The taxes of the whole plan, in seconds."""
         return taxes_of(self.timeline.segments, self.timeline.ranks)
 
+    @property
+    def bound(self) -> str:
+        """The largest part of the latency."""
+        return self.taxes.bound
+
+    def __float__(self) -> float:
+        """Return the latency in seconds."""
+        return self.timeline.latency
+
 
 def priced(
     program: ProgramOp,

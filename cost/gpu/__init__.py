@@ -10,8 +10,8 @@ To read in this order:
   programs, `hoisting` how often a tile is loaded, `shares` equal runs of a list of
   tiles;
 * `work`: what the programs of a kernel compute, move, wait for and need; `tiling`: from
-  a summary to the work, and `kernel`: from work to time; `pipelined` and `warp_groups`
-  say what overlaps;
+  a summary to the work, and `kernel`: from work to time; `spent` divides times among
+  resources; `pipelined` and `warp_groups` say what overlaps;
 * `capacity`: what fits; `registers`, by the `layouts` and `peaks` of tiles, or in
   kernels without products by `row_registers`;
 * other forms of kernels: `epilogue` (subtiles), `clusters`, `persistent`,

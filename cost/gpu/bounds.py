@@ -58,7 +58,7 @@ def any_plan_bound(plan: Plan, machine: Machine, tensor_bytes: float) -> float:
     nodes = [node for step in launches for node in step.nodes]
     units = machine.device.units
     computing = total(
-        node.work.programs * compute_time(node.work, units) for node in nodes
+        node.work.programs * compute_time(node.work, units).seconds for node in nodes
     )
     crossing = (max(map(_crosses_links, step.nodes), default=0.0) for step in launches)
     sending = sum(float(send_time(message, machine.net)) for message in crossing)

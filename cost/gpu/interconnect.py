@@ -91,4 +91,5 @@ def body_time(time: KernelTime, link: Real = 0.0) -> Real:
 
     They are at least `link`, the time of its links.
     """
-    return np.where(np.greater(time.fits, 0), np.maximum(time.body, link), np.inf)
+    seconds = np.maximum(time.body.seconds, link)
+    return np.where(np.greater(time.fits, 0), seconds, np.inf)

@@ -13,46 +13,48 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf
 
 import numpy as np
 
 from comet.cost.estimate import CostError
 from comet.cost.gpu.device import Device, Units
+from comet.cost.gpu.spent import Spent, either, longest_of
 from comet.cost.gpu.triton_rules import TritonRules
 from comet.cost.gpu.warp_groups import in_turns, refilling
 from comet.cost.gpu.work import KernelWork, Loops, Operations
-from comet.cost.reals import Real, longest
+from comet.cost.reals import Real
 
 
 @dataclass(frozen=True)
 class KernelTime:
     """Where the time of one launch goes, in seconds."""
 
-    launch: float
-    compute: Real
+    launch: Spent
+    compute: Spent
     """
     Tensor cores, then vector lanes, with multiprocessors that idle in the last wave.
     """
-    shared: Real
-    l2: Real
-    device: Real
-    latency: Real
+    shared: Spent
+    l2: Spent
+    device: Spent
+    latency: Spent
     """
     The programs of a multiprocessor: they wait for loads, compute and store, all that
     run at the same time in the same phase.
     """
-    last: Real
+    last: Spent
     """The time of one program that runs after the full waves, 0 if there is none."""
     full: Real
     """The fraction of the programs that run before it."""
-    exchange: Real
+    exchange: Spent
     """Waiting for values of other programs; nothing overlaps this time."""
     fits: Real
     """1 if one program fits a multiprocessor, else 0."""
 
     @property
-    def overlapping(self) -> Mapping[str, Real]:
+    def overlapping(self) -> Mapping[str, Spent]:
         """The times that overlap, by resource; `exchange` does not."""
         return {
             "compute": self.compute,
@@ -62,18 +64,24 @@ class KernelTime:
             "latency": self.latency,
         }
 
-    @property
-    def body(self) -> Real:
+    @cached_property
+    def body(self) -> Spent:
         """The time of what overlaps, without the launch and exchanges."""
-        throughput = (self.compute, self.shared, self.l2, self.device)
-        last = self.full * longest(throughput) + self.last
-        return np.maximum(longest(self.overlapping.values()), last)
+        throughput = longest_of(self.compute, self.shared, self.l2, self.device)
+        last = throughput.lasting(self.full * throughput.seconds) + self.last
+        return longest_of(*self.overlapping.values(), last)
+
+    @cached_property
+    def spent(self) -> Spent:
+        """The time of the launch; infinite if a program does not fit."""
+        whole = self.launch + self.body + self.exchange
+        seconds = np.where(np.greater(self.fits, 0), whole.seconds, np.inf)
+        return Spent(seconds, whole.divided)
 
     @property
     def seconds(self) -> Real:
         """The time of the launch; infinite if a program does not fit."""
-        seconds = self.launch + self.body + self.exchange
-        return np.where(np.greater(self.fits, 0), seconds, np.inf)
+        return self.spent.seconds
 
 
 @dataclass(frozen=True)
@@ -92,14 +100,48 @@ class Waiting:
 class _Phases:
     """What one program takes on its multiprocessor, if all have one, in seconds."""
 
-    computing: Real
+    computing: Spent
     """Of products and vector operations in loops, by groups of warps in turn."""
-    before: Real
+    before: Spent
     """Those of it that run before loads of later iterations start."""
-    loading: Real
+    loading: Spent
     """Of loads in these loops."""
-    others: Real
+    others: Spent
     """Of all else: vector operations, changes of layouts, loads and stores."""
+
+
+@dataclass(frozen=True)
+class _Turns:
+    """How the multiprocessors share the programs of a launch."""
+
+    count: Real
+    """
+    The programs of a multiprocessor that has most of them, which it runs in turn, times
+    the number of multiprocessors.
+    """
+    waves: Real
+    full: Real
+    """The fraction of the programs that run in full waves."""
+    idle: Real
+    """The fraction of `count` for which multiprocessors are idle."""
+    idle_last: Real
+    """The fraction of the multiprocessors that idle in the last wave."""
+
+    @classmethod
+    def of(cls, work: KernelWork, multiprocessors: int, occupancy: Real) -> _Turns:
+        """Return how programs, `occupancy` of which run at a time, are shared."""
+        used = multiprocessors // work.cluster * work.cluster
+        slots = used * np.maximum(occupancy, 1)
+        waves = wave_count(work.programs, slots)
+        count = wave_count(work.programs, used) * multiprocessors
+        last = work.programs - (waves - 1) * slots
+        return cls(
+            count,
+            waves,
+            np.floor(work.programs / slots) * slots / work.programs,
+            1 - work.programs / count,
+            1 - np.minimum(last, multiprocessors) / multiprocessors,
+        )
 
 
 def occupancy_of(work: KernelWork, device: Device) -> Real:
@@ -153,39 +195,60 @@ def kernel_time(
     if the device has no rate for the work's element type.
     """
     memory, times, moved = device.memory, device.times, work.moved
-    loops, exchanges = work.loops, work.exchanges
+    occupancy, exchanges = occupancy_of(work, device), work.exchanges
+    turns = _Turns.of(work, device.multiprocessors, occupancy)
     waiting = waiting or waiting_time(work, device)
-    occupancy = occupancy_of(work, device)
-    fits = np.greater_equal(occupancy, 1) * 1.0
-    used = device.multiprocessors // work.cluster * work.cluster
-    slots = used * np.maximum(occupancy, 1)
-    waves = wave_count(work.programs, slots)
-    # A multiprocessor runs its programs in turn: the one with most programs counts.
-    turns = wave_count(work.programs, used) * device.multiprocessors
-    alone = turns * moved.uneven / memory.l2_bandwidth
-    full = np.floor(work.programs / slots) * slots / work.programs
+    latency, last = _in_turn(work, device, turns, occupancy, waiting)
+    computing = compute_time(work, device.units)
+    shared = turns.count * moved.shared / device.shared_bandwidth
+    l2 = turns.count * moved.l2 / memory.l2_bandwidth
+    alone = Spent.on("L2", turns.count * moved.uneven / memory.l2_bandwidth)
+    exchanging = (
+        turns.waves * (times.exchange * exchanges.programs)
+        + turns.waves * (times.rank_exchange * exchanges.ranks)
+        + turns.waves * (times.cluster_exchange * exchanges.clusters)
+    )
+    return KernelTime(
+        Spent.on("launch", times.launch),
+        computing.lasting(turns.count * computing.seconds).idling(turns.idle),
+        Spent.on("shared memory", shared).idling(turns.idle),
+        Spent.on("L2", l2).idling(turns.idle) + alone,
+        Spent.on("device memory", moved.device / memory.hbm_bandwidth) + alone,
+        latency,
+        last,
+        turns.full,
+        Spent.on("exchange", exchanging),
+        np.greater_equal(occupancy, 1) * 1.0,
+    )
+
+
+def _in_turn(
+    work: KernelWork,
+    device: Device,
+    turns: _Turns,
+    occupancy: Real,
+    waiting: Waiting,
+) -> tuple[Spent, Spent]:
+    """Return `latency` and `last` of a `KernelTime`."""
+    loops, waves = work.loops, turns.waves
     phases = _phases(work, device, occupancy)
-    busy = busy_time(work, phases)
+    filling = Spent.on("load latency", waiting.filling)
+    if loops.tiles_ahead:
+        filling = Spent.on("load latency", waiting.loading) + phases.loading
     # What loads the next tile ahead fills the pipeline once for all tiles.
     fills = 1 if loops.loads_ahead or loops.tiles_ahead else waves
-    filling = waiting.filling
-    if loops.tiles_ahead:
-        filling = waiting.loading + phases.loading
-    running = program_time(work, device, phases, waiting)
-    together = turns / device.multiprocessors * busy + waves * waiting.exposed
-    return KernelTime(
-        times.launch,
-        turns * compute_time(work, device.units),
-        turns * moved.shared / device.shared_bandwidth,
-        turns * moved.l2 / memory.l2_bandwidth + alone,
-        moved.device / memory.hbm_bandwidth + alone,
-        np.maximum(waves * running, together) + fills * filling,
-        np.where(np.less(full, 1), running + filling, 0.0),
-        full,
-        waves * (times.exchange * exchanges.programs)
-        + waves * (times.rank_exchange * exchanges.ranks)
-        + waves * (times.cluster_exchange * exchanges.clusters),
-        fits,
+    busy, running = busy_time(work, phases), program_time(work, device, phases, waiting)
+    in_waves = running.lasting(waves * running.seconds)
+    together = busy.lasting(turns.count / device.multiprocessors * busy.seconds)
+    exposed = Spent.on("load latency", waves * waiting.exposed)
+    latency = longest_of(
+        in_waves.idling(turns.idle_last / waves), together.idling(turns.idle) + exposed
+    )
+    last = running + filling
+    partial = np.where(np.less(turns.full, 1), last.seconds, 0.0)
+    return (
+        latency + filling.lasting(fills * filling.seconds),
+        last.lasting(partial).idling(turns.idle_last),
     )
 
 
@@ -206,9 +269,9 @@ def waiting_time(work: KernelWork, device: Device, latency: float = 0.0) -> Wait
     )
 
 
-def loading_times(work: KernelWork, device: Device) -> tuple[Real, Real]:
+def loading_times(work: KernelWork, device: Device) -> tuple[Spent, Spent]:
     """
-    Return the seconds of one program's loads in loops of contractions, and of others.
+    Return the time of one program's loads in loops of contractions, and of others.
 
     That is if all multiprocessors with one load. Each has its part of the rate of L2;
     those that load share that of device memory, for what is not stored there.
@@ -218,49 +281,52 @@ def loading_times(work: KernelWork, device: Device) -> tuple[Real, Real]:
     read = np.maximum(moved.device - moved.written, 0)
     read = read / np.maximum(work.programs, 1)
     loading = np.minimum(work.programs, device.multiprocessors)
-    seconds = np.maximum(
-        loaded * device.multiprocessors / device.memory.l2_bandwidth,
-        read * loading / device.memory.hbm_bandwidth,
+    l2 = loaded * device.multiprocessors / device.memory.l2_bandwidth
+    loads = longest_of(
+        Spent.on("device memory", read * loading / device.memory.hbm_bandwidth),
+        Spent.on("L2", l2),
     )
-    exposed = seconds * moved.exposed / np.maximum(loaded, 1)
-    return seconds - exposed, exposed
+    exposed = loads.seconds * moved.exposed / np.maximum(loaded, 1)
+    return loads.lasting(loads.seconds - exposed), loads.lasting(exposed)
 
 
-def busy_time(work: KernelWork, phases: _Phases) -> Real:
+def busy_time(work: KernelWork, phases: _Phases) -> Spent:
     """
-    Return the seconds for which one program keeps its multiprocessor busy.
+    Return the time for which one program keeps its multiprocessor busy.
 
     Programs that start together run the same phases at the same time, so that those of
     one do not overlap with others of another: loops, what comes after, and stores,
     which L2 takes.
     """
     first = first_loads(work.loops, phases.loading)
-    loops = first + np.maximum(phases.computing, phases.loading - first)
+    later = phases.loading.lasting(phases.loading.seconds - first.seconds)
+    loops = first + longest_of(phases.computing, later)
     if work.loops.tiles_ahead:
-        return np.maximum(loops, phases.others)
+        return longest_of(loops, phases.others)
     return loops + phases.others
 
 
 def program_time(
     work: KernelWork, device: Device, phases: _Phases, waiting: Waiting
-) -> Real:
+) -> Spent:
     """
-    Return the seconds of a program that has a multiprocessor for itself.
+    Return the time of a program that has a multiprocessor for itself.
 
     Without the filling of pipelines. The control of iterations comes in addition.
     """
     loops = loops_time(work, device, phases, waiting)
-    control = device.times.iteration * work.loops.rounds
+    control = Spent.on("loop control", device.times.iteration * work.loops.rounds)
     if work.loops.tiles_ahead:
-        return np.maximum(loops, phases.others) + control
-    return loops + phases.others + waiting.exposed + control
+        return longest_of(loops, phases.others) + control
+    exposed = Spent.on("load latency", waiting.exposed)
+    return loops + phases.others + exposed + control
 
 
 def loops_time(
     work: KernelWork, device: Device, phases: _Phases, waiting: Waiting
-) -> Real:
+) -> Spent:
     """
-    Return the seconds of the loops of contractions of a program.
+    Return the time of the loops of contractions of a program.
 
     In an iteration, Triton waits for the loads of it, all at a time, and issues the
     products; loads for the iteration `stages` - 1 later start behind those whose
@@ -272,34 +338,42 @@ def loops_time(
     """
     stages, reduces = work.loops.stages, np.greater(work.operations.looped, 0)
     dependent = np.where(reduces, device.times.dependent * work.loops.rounds, 0.0)
-    computing = np.maximum(phases.computing, dependent)
-    first = first_loads(work.loops, phases.loading)
-    arriving = waiting.loading + phases.loading - first
-    before = phases.before * (not device.triton.copies.copies_pass_registers)
-    pipelined = np.where(
-        np.greater(work.needs.groups, 1),
-        refilling(arriving, computing, stages),
-        (before + arriving) / np.maximum(np.subtract(stages, 1), 1),
+    computing = longest_of(
+        phases.computing, Spent.on("dependent instructions", dependent)
     )
-    overlapped = longest((computing, pipelined, phases.loading - first))
+    first = first_loads(work.loops, phases.loading)
+    later = phases.loading.lasting(phases.loading.seconds - first.seconds)
+    arrived = Spent.on("load latency", waiting.loading) + phases.loading
+    arriving = arrived.lasting(arrived.seconds - first.seconds)
+    passed = phases.before.seconds * (not device.triton.copies.copies_pass_registers)
+    behind = phases.before.lasting(passed) + arriving
+    ahead = np.maximum(np.subtract(stages, 1), 1)
+    refilled = refilling(arriving.seconds, computing.seconds, stages)
+    pipelined = either(
+        np.greater(work.needs.groups, 1),
+        (arriving + computing).lasting(refilled),
+        behind.lasting(behind.seconds / ahead),
+    )
+    overlapped = longest_of(computing, pipelined, later)
     alone = computing + arriving
-    return first + np.where(np.greater(stages, 1), overlapped, alone)
+    return first + either(np.greater(stages, 1), overlapped, alone)
 
 
-def first_loads(loops: Loops, loading: Real) -> Real:
+def first_loads(loops: Loops, loading: Spent) -> Spent:
     """
-    Return the seconds of the loads of the first iterations, which nothing overlaps.
+    Return the time of the loads of the first iterations, which nothing overlaps.
 
-    `loading` are those of all. There are none if producer warps load them ahead.
+    `loading` is that of all. There are none if producer warps load them ahead.
     """
     if loops.loads_ahead:
-        return 0.0
+        return loading.lasting(0.0)
     rounds = np.maximum(loops.pipelined, 1)
-    return loading * np.minimum(loops.pipelines, rounds) / rounds
+    first = loading.seconds * np.minimum(loops.pipelines, rounds) / rounds
+    return loading.lasting(first)
 
 
 def _phases(work: KernelWork, device: Device, occupancy: Real) -> _Phases:
-    """Return the seconds of one program, `occupancy` of which run at a time."""
+    """Return the times of one program, `occupancy` of which run at a time."""
     own, units, memory = device.multiprocessors, device.units, device.memory
     operations, warps = work.operations, work.needs.warps
     looped = own * vector_seconds(operations.looped, units)
@@ -308,14 +382,23 @@ def _phases(work: KernelWork, device: Device, occupancy: Real) -> _Phases:
     products = own * product_seconds(operations, units)
     read = operations.read / np.maximum(operations.tensor, 1)
     loading, exposed = loading_times(work, device)
-    later = later + work.moved.converted / memory.shared_per_clock / units.clock
+    converting = work.moved.converted / memory.shared_per_clock / units.clock
     storing = own * work.moved.stored / memory.l2_bandwidth
+    in_loops = Spent.on("vector lanes", looped)
     return _Phases(
-        computing=in_turns(products, looped, work.needs.groups),
-        before=looped + products * read,
+        computing=_computing(products, looped, work),
+        before=in_loops + Spent.on("tensor cores", products * read),
         loading=loading,
-        others=exposed + later + storing,
+        others=exposed
+        + (Spent.on("vector lanes", later) + Spent.on("shared memory", converting))
+        + Spent.on("L2", storing),
     )
+
+
+def _computing(products: Real, looped: Real, work: KernelWork) -> Spent:
+    """Return the time of products and of vector operations, by groups in turn."""
+    both = Spent.on("tensor cores", products) + Spent.on("vector lanes", looped)
+    return both.lasting(in_turns(products, looped, work.needs.groups))
 
 
 def product_rate(element: str, units: Units) -> float:
@@ -329,9 +412,9 @@ def product_rate(element: str, units: Units) -> float:
     return units.tensor.get(element, inf)
 
 
-def compute_time(work: KernelWork, units: Units) -> Real:
+def compute_time(work: KernelWork, units: Units) -> Spent:
     """
-    Return the seconds that one program would take on the whole device.
+    Return the time that one program would take on the whole device.
 
     Raises `CostError` if there is no rate for the work's element type.
     """
@@ -339,7 +422,7 @@ def compute_time(work: KernelWork, units: Units) -> Real:
     looped = vector_seconds(operations.looped, units)
     later = vector_seconds(operations.vector, units) - looped
     products = product_seconds(operations, units)
-    return in_turns(products, looped, work.needs.groups) + later
+    return _computing(products, looped, work) + Spent.on("vector lanes", later)
 
 
 def product_seconds(operations: Operations, units: Units) -> Real:

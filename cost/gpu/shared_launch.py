@@ -12,18 +12,21 @@ what they all need of one resource adds up.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 
 import numpy as np
 
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.kernel import compute_time, kernel_time, resident_programs
+from comet.cost.gpu.spent import Spent, longest_of
 from comet.cost.gpu.work import KernelWork
-from comet.cost.reals import Real, longest
+from comet.cost.reals import Real
 
 
-def body_seconds(works: Sequence[KernelWork], device: Device) -> Real:
+def running_time(works: Sequence[KernelWork], device: Device) -> Spent:
     """
-    Return the seconds of the programs of all nodes of a launch, without the launch.
+    Return the time of the programs of all nodes of a launch, without the launch.
 
     `works` have the registers and the shared memory of the launch. It takes as long as
     the node that takes longest alone; as the mean wave of all programs, for each wave
@@ -31,29 +34,38 @@ def body_seconds(works: Sequence[KernelWork], device: Device) -> Real:
     need of the busiest resource. For one node that is its time alone. Infinite if a
     program does not fit.
     """
-    alone = [kernel_time(work, device).seconds - device.times.launch for work in works]
+    alone = [_alone(work, device) for work in works]
     waves = [_waves(work, device) for work in works]
     of_all = sum(waves)
     running = sum(
-        seconds * count / np.ceil(count)
-        for seconds, count in zip(alone, waves, strict=True)
+        time.seconds * count / np.ceil(count)
+        for time, count in zip(alone, waves, strict=True)
     )
     in_waves = running * np.ceil(of_all) / of_all
-    in_turn = np.minimum(in_waves, sum(alone))
-    return longest((*alone, in_turn, _busiest(works, device)))
+    one_by_one = reduce(add, alone)
+    in_turn = one_by_one.lasting(np.minimum(in_waves, one_by_one.seconds))
+    return longest_of(*alone, in_turn, _busiest(works, device))
 
 
-def merging_seconds(works: Sequence[KernelWork], device: Device) -> Real:
+def merging_time(works: Sequence[KernelWork], device: Device) -> Spent:
     """
-    Return the seconds that a launch takes longer as its last programs merge.
+    Return the time that a launch takes longer as its last programs merge.
 
     `works` are those of the merging nodes, 0 for none. The last program sees the stores
     of the others after an exchange, and what merges is a grid again: a node may only
     begin to merge when all its programs have begun.
     """
     if not works:
-        return 0.0
-    return device.times.exchange + body_seconds(works, device)
+        return Spent.on("exchange", 0.0)
+    exchange = Spent.on("exchange", device.times.exchange)
+    return exchange + running_time(works, device)
+
+
+def _alone(work: KernelWork, device: Device) -> Spent:
+    """Return the time of a node that has the GPU for itself, without the launch."""
+    time = kernel_time(work, device)
+    running = time.body + time.exchange
+    return running.lasting(time.seconds - device.times.launch)
 
 
 def _waves(work: KernelWork, device: Device) -> Real:
@@ -61,14 +73,19 @@ def _waves(work: KernelWork, device: Device) -> Real:
     return work.programs / resident_programs(work, device)
 
 
-def _busiest(works: Sequence[KernelWork], device: Device) -> Real:
-    """Return the seconds of the resource that all nodes together need longest."""
-    resources = (
-        sum(work.programs * compute_time(work, device.units) for work in works),
-        sum(work.programs * work.moved.shared for work in works)
-        / device.shared_bandwidth,
-        sum(work.programs * work.moved.l2 for work in works)
-        / device.memory.l2_bandwidth,
-        sum(work.moved.device for work in works) / device.memory.hbm_bandwidth,
+def _busiest(works: Sequence[KernelWork], device: Device) -> Spent:
+    """Return the time of the resource that all nodes together need longest."""
+
+    def computing(work: KernelWork) -> Spent:
+        time = compute_time(work, device.units)
+        return time.lasting(work.programs * time.seconds)
+
+    shared = sum(work.programs * work.moved.shared for work in works)
+    l2 = sum(work.programs * work.moved.l2 for work in works)
+    memory = sum(work.moved.device for work in works)
+    return longest_of(
+        reduce(add, map(computing, works)),
+        Spent.on("shared memory", shared / device.shared_bandwidth),
+        Spent.on("L2", l2 / device.memory.l2_bandwidth),
+        Spent.on("device memory", memory / device.memory.hbm_bandwidth),
     )
-    return longest(resources)

@@ -54,11 +54,11 @@ class Taxes:
         return self.busy + self.taxes
 
     @property
-    def largest(self) -> str:
-        """The name of the largest part, computing included, as reports print it."""
+    def bound(self) -> str:
+        """The name of the largest part, computing included, as tables print it."""
         parts = {
             "kernels": self.busy,
-            "launches": self.launch,
+            "launch": self.launch,
             "synchronization": self.synchronization,
             "intermediates": self.locality,
         }

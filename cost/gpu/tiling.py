@@ -373,6 +373,6 @@ def rank(time: KernelTime, programs: Real, gpu: Device) -> Real:
     Programs start one after another, about one per clock: of choices that take equally
     long, the one with fewer programs is better.
     """
-    parts = tuple(time.overlapping.values())
+    parts = tuple(part.seconds for part in time.overlapping.values())
     hidden = sum(parts, start=np.zeros(1)) - longest(parts)
     return time.seconds + gpu.exposed_fraction * hidden + programs / gpu.units.clock

@@ -44,7 +44,7 @@ from comet.cost.gpu.launch_plan import (
     Send,
     Step,
 )
-from comet.cost.gpu.shared_launch import body_seconds, merging_seconds
+from comet.cost.gpu.shared_launch import merging_time, running_time
 
 MAX_WAVES = 8
 """The most waves, and groups of rows, that are simulated; more are merged."""
@@ -154,7 +154,7 @@ def node_times(step: Launch, machine: Machine) -> list[NodeTime]:
     times = [node_time(node, machine) for node in step.nodes]
     if any(node.counts for node in step.nodes):
         return times
-    for merges, price in ((False, body_seconds), (True, merging_seconds)):
+    for merges, price in ((False, running_time), (True, merging_time)):
         works = [node.work for node in step.nodes if node.merges is merges]
         if len(works) > 1:
             alone = sum(

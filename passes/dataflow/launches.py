@@ -9,6 +9,7 @@ these launches; `fuse` prices the kernels that it chooses as they will be launch
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -22,7 +23,8 @@ from comet.cost.gpu.capacity import fits
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.epilogue import with_fewest_subtiles
 from comet.cost.gpu.registers import LaunchNumbers
-from comet.cost.gpu.shared_launch import body_seconds, merging_seconds
+from comet.cost.gpu.shared_launch import merging_time, running_time
+from comet.cost.gpu.spent import Divided, Resource, Spent, largest
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Blocks
 from comet.cost.gpu.tiling import (
@@ -205,6 +207,9 @@ def extents_around(node: SpatialOp) -> dict[str, int]:
     return joined_extents((*node.ins, *node.outs))
 
 
+IMPOSSIBLE = Spent.on("launch", inf)
+
+
 class LaunchPrices(Generic[Kernel]):
     """
     The times of launches on one GPU.
@@ -217,7 +222,7 @@ class LaunchPrices(Generic[Kernel]):
         self._gpu = gpu
         self._nodes_of = cache(nodes_of)
         self._work = cache(self._work_with)
-        self._best: dict[tuple[Kernel, ...], tuple[float, LaunchNumbers]] = {}
+        self._best: dict[tuple[Kernel, ...], tuple[Spent, LaunchNumbers]] = {}
         self._saved: dict[tuple[tuple[Kernel, ...], ...], float] = {}
         self._launches: dict[Hashable, tuple[tuple[Kernel, ...], ...]] = {}
         """The cheapest launches of each stage that was asked for."""
@@ -269,13 +274,21 @@ class LaunchPrices(Generic[Kernel]):
         Return the seconds of a launch, and its warps and stages: those of a kernel of
         the group with which it takes least. Infinite if the group is impossible.
         """
+        time, numbers = self._fastest(group)
+        return float(time), numbers
+
+    def divided(self, group: tuple[Kernel, ...]) -> Mapping[Resource, float]:
+        """Return the seconds of the launch of a possible group, by resource."""
+        return self._fastest(group)[0].divided(0)
+
+    def _fastest(self, group: tuple[Kernel, ...]) -> tuple[Spent, LaunchNumbers]:
         if group not in self._best:
             nodes = [node for kernel in group for node in self._nodes_of(kernel)]
-            priced = {LaunchNumbers(0, 0): inf}
+            priced = {LaunchNumbers(0, 0): IMPOSSIBLE}
             if self.can_share(group):
                 numbers = dict.fromkeys(_of_launch(node.numbers) for node in nodes)
-                priced = {each: self._seconds(nodes, each) for each in numbers}
-            fastest = min(priced, key=priced.__getitem__)
+                priced = {each: self._time(nodes, each) for each in numbers}
+            fastest = min(priced, key=lambda each: float(priced[each]))
             self._best[group] = priced[fastest], fastest
         return self._best[group]
 
@@ -289,16 +302,16 @@ class LaunchPrices(Generic[Kernel]):
             self._saved[first, second] = saved
         return saved
 
-    def _seconds(self, nodes: Sequence[TiledNode], numbers: LaunchNumbers) -> float:
+    def _time(self, nodes: Sequence[TiledNode], numbers: LaunchNumbers) -> Spent:
         works = [self._work(node, numbers) for node in nodes]
         fitting = [work for work in works if work is not None]
         if len(fitting) < len(works):
-            return inf
+            return IMPOSSIBLE
         pairs = list(zip(nodes, in_one_launch(fitting), strict=True))
         started = [work for node, work in pairs if node.merged_bytes is None]
         merging = [work for node, work in pairs if node.merged_bytes is not None]
-        running = body_seconds(started, self._gpu) + merging_seconds(merging, self._gpu)
-        return self._gpu.times.launch + float(running)
+        running = running_time(started, self._gpu) + merging_time(merging, self._gpu)
+        return Spent.on("launch", self._gpu.times.launch) + running
 
     def _work_with(self, node: TiledNode, numbers: LaunchNumbers) -> KernelWork | None:
         """Return the work with `numbers`, None if others than its own do not fit."""
@@ -342,7 +355,17 @@ class Timed(Protocol):
         ...
 
 
+class DividedTime(Timed, Protocol):
+    """The same with what the time is spent on."""
+
+    @property
+    def divided(self) -> Mapping[Resource, float]:
+        """The seconds of each resource."""
+        ...
+
+
 TimedKernel = TypeVar("TimedKernel", bound=Timed)
+DividedKernel = TypeVar("DividedKernel", bound=DividedTime)
 
 
 def seconds_of_launches(
@@ -356,3 +379,14 @@ def seconds_of_launches(
         for group in merged
     )
     return one_each - sum(saved)
+
+
+def bound_of_launches(
+    needs: Needs[DividedKernel], prices: LaunchPrices[DividedKernel]
+) -> Resource:
+    """Return the resource on which the cheapest launches spend most time."""
+    whole: Divided = Counter()
+    for group in cheapest_launches(needs, prices):
+        first, *others = group
+        whole.update(prices.divided(group) if others else first.divided)
+    return largest(whole)

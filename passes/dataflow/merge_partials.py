@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from math import prod
+from operator import add
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
@@ -34,6 +35,8 @@ from comet.cost.gpu.capacity import fits
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.kernel import kernel_time
 from comet.cost.gpu.registers import LaunchNumbers
+from comet.cost.gpu.shared_launch import running_time
+from comet.cost.gpu.spent import Spent
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Blocks
 from comet.cost.gpu.tiling import (
@@ -124,9 +127,9 @@ class PartialsMerge:
     """The programs that store partial results of a block."""
     tiling: KernelTiling
     """The tiles of the merging node, and the launch numbers of all programs."""
-    launch_seconds: float
+    two_launches: Spent
     """The time of two launches."""
-    seconds: float
+    one_launch: Spent
     """The time of one."""
 
 
@@ -161,8 +164,8 @@ def plan_merges(
 def _is_faster(plan: PartialsMerge) -> bool:
     """Whether one launch takes less time than two."""
     candidates = [
-        timed("launch", False, lambda: plan.launch_seconds),
-        timed("last", True, lambda: plan.seconds),
+        timed("launch", False, lambda: plan.two_launches),
+        timed("last", True, lambda: plan.one_launch),
     ]
     return cheapest("merge", f"@{plan.producer.sym_name.data}", candidates).result
 
@@ -229,19 +232,19 @@ def _plan(
     merging = summarize(node, levels, gpu)
     apart = kernel_work(merging, tile_blocks(node), launch_numbers(node.launch), gpu)
     works = work(numbers=launch_numbers(split.launch)), apart
-    two = sum(float(kernel_time(each, gpu).seconds) for each in works)
+    two = reduce(add, (kernel_time(each, gpu).spent for each in works))
     found: list[PartialsMerge] = []
     for launch in _launches(split.launch, summary, blocks, gpu):
         tiling = _tiling(merging, split, launch, node, counters, gpu)
         if tiling is not None:
             numbers = launch_numbers(launch)
             last = _merging(merging, tiling, numbers, node, producer, gpu)
-            one = merged_seconds(work(numbers=numbers), last, gpu)
+            one = merged_time(work(numbers=numbers), last, gpu)
             plan = PartialsMerge(
                 producer, consumer, counters, arrivals, tiling, two, one
             )
             found.append(plan)
-    return min(found, key=lambda plan: plan.seconds, default=None)
+    return min(found, key=lambda plan: float(plan.one_launch), default=None)
 
 
 def _launches(
@@ -272,16 +275,17 @@ def _merging(
     return merging_work(work, partials, gpu)
 
 
-def merged_seconds(first: KernelWork, merge: KernelWork, gpu: Device) -> float:
+def merged_time(first: KernelWork, merge: KernelWork, gpu: Device) -> Spent:
     """
-    Return the seconds of a launch whose last programs merge.
+    Return the time of a launch whose last programs merge.
 
     All programs have the room that the larger of both nodes takes. The last program
     sees the stores of the others after an exchange.
     """
     works = in_one_launch((first, merge))
-    running = (float(kernel_time(w, gpu).seconds) - gpu.times.launch for w in works)
-    return gpu.times.launch + gpu.times.exchange + sum(running)
+    running = reduce(add, (running_time((work,), gpu) for work in works))
+    launch = Spent.on("launch", gpu.times.launch)
+    return launch + Spent.on("exchange", gpu.times.exchange) + running
 
 
 def partial_operands(node: SpatialOp, producer: KernelOp) -> list[SSAValue]:

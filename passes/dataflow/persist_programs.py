@@ -26,8 +26,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from math import inf
+from operator import add
 from typing import ClassVar
 
 from xdsl.context import Context
@@ -49,6 +50,7 @@ from comet.cost.gpu.persistent import (
 )
 from comet.cost.gpu.registers import REGISTER
 from comet.cost.gpu.specialized import persistent_shared_bytes
+from comet.cost.gpu.spent import Spent
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import kernel_work
 from comet.cost.gpu.work import KernelWork
@@ -247,19 +249,24 @@ def _stages(models: Sequence[_NodeModel], stages: int, programs: int | None) -> 
     """
     fitting = [n for n in STAGES if all(model.fits(n) for model in models)]
     if all(model.tiles_ahead for model in models):
-        return min((1, *fitting), key=lambda n: _seconds(models, n, programs))
+        return min((1, *fitting), key=lambda n: float(_time(models, n, programs)))
     if stages > 1 or not all(model.pipelines_tiles for model in models):
         return stages
     return max((1, *fitting))
 
 
-def _seconds(models: Sequence[_NodeModel], stages: int, programs: int | None) -> float:
+def _time(models: Sequence[_NodeModel], stages: int, programs: int | None) -> Spent:
     """Return how long persistent programs take; see `_stages`."""
     device = models[0].gpu.device
     if programs is None:
         programs = _resident([model.persistent(stages, 1) for model in models], device)
     works = [model.persistent(stages, programs) for model in models]
-    return sum(float(kernel_time(work, device).seconds) for work in works)
+    return _one_by_one(works, device)
+
+
+def _one_by_one(works: Iterable[KernelWork], device: Device) -> Spent:
+    """Return the time of the nodes of a launch, which follow each other."""
+    return reduce(add, (kernel_time(work, device).spent for work in works))
 
 
 def _models(kernel: KernelOp, gpu: GpuModel) -> list[_NodeModel]:
@@ -353,11 +360,11 @@ def _gains(plan: PersistentKernel, gpu: GpuModel) -> bool:
     if launch is None:
         return False
 
-    def of_one_tile() -> float:
+    def of_one_tile() -> Spent:
         works = (model.work(launch.stages) for model in models)
-        return sum(float(kernel_time(work, gpu.device).seconds) for work in works)
+        return _one_by_one(works, gpu.device)
 
-    several = partial(_seconds, models, plan.stages, plan.programs)
+    several = partial(_time, models, plan.stages, plan.programs)
     candidates = [
         timed("a program for each tile", False, of_one_tile),
         timed(f"{plan.programs} programs, {plan.stages} stages", True, several),

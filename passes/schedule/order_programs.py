@@ -30,9 +30,9 @@ from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.launch_order import LaunchOrder
+from comet.cost.gpu.spent import Spent
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.tiling import price
-from comet.cost.reals import Real
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.dataflow.merging import arrival_of
@@ -143,9 +143,9 @@ def _fastest(
     launch, blocks = node.launch or LaunchAttr(), tile_blocks(node)
     numbers = launch_numbers(launch)
 
-    def seconds(order: LaunchOrder) -> Real:
+    def time(order: LaunchOrder) -> Spent:
         ordered = replace(summary, nest=replace(summary.nest, order=order))
-        return price(ordered, blocks, numbers, gpu).seconds
+        return price(ordered, blocks, numbers, gpu).spent
 
     orders = list(forms.items())
     if summary.programs(blocks) > gpu.multiprocessors:
@@ -155,5 +155,5 @@ def _fastest(
             (f"longest, {size} at a time", replace(longest, swizzle=size))
             for size in group_sizes(node, longest.reversed)
         ]
-    candidates = [timed(name, form, partial(seconds, form)) for name, form in orders]
+    candidates = [timed(name, form, partial(time, form)) for name, form in orders]
     return cheapest("program order", f"@{node.node_name}", candidates).result

@@ -23,8 +23,8 @@ from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
 from comet.cost.gpu.capacity import register_limit
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.registers import thread_registers, unmasked_loop_registers
+from comet.cost.gpu.spent import Spent
 from comet.cost.gpu.tiling import price
-from comet.cost.reals import Real
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.launch import LaunchAttr
@@ -99,13 +99,13 @@ def _is_faster(
     if registers > register_limit(numbers.warps, gpu) + spare:
         return False
 
-    def seconds(dims: frozenset[str]) -> Real:
+    def time(dims: frozenset[str]) -> Spent:
         written = replace(summary, nest=replace(summary.nest, unmasked=dims))
-        return price(written, blocks, numbers, gpu).seconds
+        return price(written, blocks, numbers, gpu).spent
 
     dims = frozenset(loop.dim for node in found for loop in node.loops)
     candidates = [
-        timed("always", False, partial(seconds, frozenset())),
-        timed("where needed", True, partial(seconds, dims)),
+        timed("always", False, partial(time, frozenset())),
+        timed("where needed", True, partial(time, dims)),
     ]
     return cheapest("mask", f"@{grid.node_name}", candidates).result

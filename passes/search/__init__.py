@@ -16,7 +16,14 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from math import inf
-from typing import Generic, NoReturn, Protocol, SupportsFloat, TypeVar
+from typing import (
+    Generic,
+    NoReturn,
+    Protocol,
+    SupportsFloat,
+    TypeVar,
+    runtime_checkable,
+)
 
 from xdsl.utils.exceptions import PassFailedException
 
@@ -98,9 +105,23 @@ class Candidate(Generic[T]):
     """A lower bound of its cost, known before it is priced."""
 
 
-def timed(label: str, result: T, seconds: Callable[[], SupportsFloat]) -> Candidate[T]:
-    """Return a candidate whose cost is the time that `seconds` computes."""
-    return Candidate(label, lambda: Found(result, Cost(float(seconds()))))
+@runtime_checkable
+class Bounded(Protocol):
+    """A time that knows what bounds it."""
+
+    @property
+    def bound(self) -> str: ...
+
+
+def timed(label: str, result: T, time: Callable[[], SupportsFloat]) -> Candidate[T]:
+    """Return a candidate whose cost is what `time` computes, in seconds."""
+
+    def price() -> Found[T]:
+        found = time()
+        limit = found.bound if isinstance(found, Bounded) else ""
+        return Found(result, Cost(float(found)), limit)
+
+    return Candidate(label, price)
 
 
 def refuse(error: Exception) -> NoReturn:

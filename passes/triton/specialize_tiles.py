@@ -190,10 +190,10 @@ def _is_faster(node: SpatialOp, tiling: KernelTiling, system: SystemOp) -> bool:
     def present() -> Found[bool]:
         assert node.launch is not None
         time = price(summary, tile_blocks(node), launch_numbers(node.launch), gpu)
-        return Found(False, Cost(float(time.seconds)))
+        return Found(False, Cost(float(time.seconds)), time.spent.bound)
 
     def specialized() -> Found[bool]:
-        return Found(True, Cost(tiling.seconds), tiling.limit)
+        return Found(True, Cost(tiling.seconds), tiling.bound)
 
     sizes = (
         f"{dim}={tiling.blocks[dim]}"

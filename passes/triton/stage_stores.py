@@ -17,8 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from math import inf, prod
+from math import prod
 from typing import ClassVar
 
 from xdsl.context import Context
@@ -32,6 +31,7 @@ from comet.cost.from_ir.tile_loops import kept_bytes
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.kernel import kernel_time, resident_programs
 from comet.cost.gpu.persistent import persistent_work, staged_work
+from comet.cost.gpu.spent import Spent
 from comet.cost.gpu.tiling import kernel_work
 from comet.cost.gpu.work import KernelWork
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
@@ -182,13 +182,13 @@ def _parts(
     return _fastest(name, priced)
 
 
-def _priced(kernel: KernelOp, possible: Sequence[int], gpu: _Gpu) -> dict[int, float]:
-    """Return the seconds of a launch, by the parts with which its programs fit."""
+def _priced(kernel: KernelOp, possible: Sequence[int], gpu: _Gpu) -> dict[int, Spent]:
+    """Return the time of a launch, by the parts with which its programs fit."""
     times = {
-        parts: float(kernel_time(_staged(kernel, parts, gpu), gpu.device).seconds)
+        parts: kernel_time(_staged(kernel, parts, gpu), gpu.device)
         for parts in possible
     }
-    return {parts: seconds for parts, seconds in times.items() if seconds < inf}
+    return {parts: time.spent for parts, time in times.items() if time.fits > 0}
 
 
 def _staged(kernel: KernelOp, parts: int, gpu: _Gpu) -> KernelWork:
@@ -229,11 +229,11 @@ def _tile_bytes(node: SpatialOp) -> float:
     )
 
 
-def _fastest(name: str, priced: Mapping[int, float]) -> int:
+def _fastest(name: str, priced: Mapping[int, Spent]) -> int:
     """Return the parts with which a launch is fastest, of equal times the fewest."""
     candidates = [
-        timed(_label(parts), parts, partial(float, seconds))
-        for parts, seconds in priced.items()
+        timed(_label(parts), parts, lambda time=time: time)
+        for parts, time in priced.items()
     ]
     return cheapest("stores", f"@{name}", candidates).result
 

@@ -277,7 +277,7 @@ class _Prices:
                 "another candidate"
             )
         taxes = self.taxes[candidate]
-        return Found(candidate, Cost(round(taxes.total * 1e9) * 1e-9), taxes.largest)
+        return Found(candidate, Cost(round(taxes.total * 1e9) * 1e-9), taxes.bound)
 
     def lowered(self, candidate: PatternOptions) -> None:
         """Raise PassFailedException if a candidate cannot be lowered to Triton."""

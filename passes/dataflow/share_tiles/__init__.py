@@ -217,11 +217,8 @@ def _gains(plan: SharedKernel, program: ProgramOp, system: SystemOp) -> bool:
     assert not isinstance(twin, str)
     share_tiles(twin, plan.runs, plan.registers)
 
-    def seconds(priced_program: ProgramOp) -> float:
-        return priced(priced_program, system).timeline.latency
-
     candidates = [
-        timed("equal parts", False, partial(seconds, program)),
-        timed(f"{plan.programs} equal runs", True, partial(seconds, copy)),
+        timed("equal parts", False, partial(priced, program, system)),
+        timed(f"{plan.programs} equal runs", True, partial(priced, copy, system)),
     ]
     return cheapest("shares", f"@{plan.kernel.sym_name.data}", candidates).result

@@ -23,6 +23,7 @@ from comet.cost.gpu.kernel import (
 )
 from comet.cost.gpu.launch_plan import Launch, LaunchNode, Machine, Plan
 from comet.cost.gpu.scaling import scaled_machines
+from comet.cost.gpu.spent import Resource
 from comet.cost.gpu.taxes import Taxes, price_plan, taxes_by_step
 from comet.cost.gpu.work import KernelWork
 from comet.dialects.arch import attached_system
@@ -62,13 +63,13 @@ class Kernel:
     def peak(self, device: Device) -> float:
         """Return the operations per second if programs only compute."""
         return self.operations / float(
-            self.work.programs * compute_time(self.work, device.units)
+            self.work.programs * compute_time(self.work, device.units).seconds
         )
 
     @property
-    def times(self) -> dict[str, float]:
-        """The seconds of each resource, which overlap."""
-        return {name: float(seconds) for name, seconds in self.time.overlapping.items()}
+    def spent(self) -> Mapping[Resource, float]:
+        """The seconds of each resource; their sum is the time of a launch."""
+        return self.time.spent.divided(0)
 
 
 @dataclass(frozen=True)
@@ -269,5 +270,5 @@ def _roofline(kernels: tuple[Kernel, ...], machine: Machine) -> Roofline | None:
 
 def _mark(kernel: Kernel, moved: float) -> Mark:
     operations = kernel.operations
-    seconds = float(kernel.time.seconds) - kernel.time.launch
+    seconds = float(kernel.time.seconds) - float(kernel.time.launch)
     return Mark(kernel.name, operations / moved, operations / seconds)

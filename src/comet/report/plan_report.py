@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from comet.codegen.taxes import MODEL
+from comet.cost.gpu.spent import RESOURCES
 from comet.cost.gpu.taxes import Taxes
 from comet.report.numbers import BYTES, MICROSECONDS, conserved, percent
 from comet.report.page import Folded, Part, Section, Table, note, table
@@ -169,14 +170,16 @@ def _kernels(figures: PlanFigures) -> Iterator[Part]:
         "Programs at a time are those that one multiprocessor holds; registers and "
         "shared memory are those of one program."
     )
+    spent = [kernel.spent for kernel in figures.kernels]
+    used = [name for name in RESOURCES if any(parts.get(name) for parts in spent)]
     rows = [
-        (kernel.name, *(_us(seconds) for seconds in kernel.times.values()))
-        for kernel in figures.kernels
+        (kernel.name, *(_us(parts.get(name, 0.0)) for name in used))
+        for kernel, parts in zip(figures.kernels, spent, strict=True)
     ]
-    yield table(("us in", *figures.kernels[0].times), rows)
+    yield table(("us limited by", *used), rows)
     yield note(
-        "Microseconds of each resource for the whole kernel: all but loop control "
-        "overlap, so the longest counts."
+        "The time of each kernel alone, divided among what limits it: where several "
+        "overlap, the one that takes longest."
     )
 
 

@@ -63,12 +63,14 @@ def _table(choice: Choice, places: Iterable[str], columns: Columns) -> str:
     """
     within = f", with {', '.join(choice.within)}" if choice.within else ""
     is_ranked = any(row.rank is not None for row in choice.rows)
-    texts = [("  candidate", *columns, *["compared"] * is_ranked, "limited by")]
+    is_limited = any(row.limit for row in choice.rows)
+    last = ["limited by"] * is_limited
+    texts = [("  candidate", *columns, *["compared, us"] * is_ranked, *last)]
     for index, row in enumerate(choice.rows):
         mark = "*" if index == choice.chosen else " "
         cells = (*_costs(row, columns), *[_rank(row)] * is_ranked)
-        texts.append((f"{mark} {row.label}", *cells, row.limit))
-    lines = aligned(texts, left=(0, len(texts[0]) - 1))
+        texts.append((f"{mark} {row.label}", *cells, *[row.limit] * is_limited))
+    lines = aligned(texts, left=(0, len(texts[0]) - 1) if is_limited else (0,))
     return "\n".join([f"{choice.name} for {', '.join(places)}{within}", *lines, ""])
 
 

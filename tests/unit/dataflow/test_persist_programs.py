@@ -303,7 +303,7 @@ def test_what_the_model_sees():
     ahead = looping(alone, loads_ahead=True)
     waits = 4 * (1 + 3), 1 + 4 * 3
     for each, expected in zip((alone, ahead), waits, strict=True):
-        latency = kernel_time(each, gpu).latency
+        latency = kernel_time(each, gpu).latency.seconds
         control = programs * 4 / gpu.multiprocessors * gpu.times.iteration
         assert latency == pytest.approx(expected * gpu.times.load_latency + control)
 

@@ -128,6 +128,9 @@ def test_figures_are_the_price(pattern: str) -> None:
     assert all(seconds <= it.latency * (1 + 1e-9) for seconds in it.gains.values())
     assert min(it.gains.values()) < it.latency
     assert all(room.used <= room.capacity for room in it.rooms)
+    for kernel in it.kernels:
+        whole = float(kernel.time.seconds)
+        assert sum(kernel.spent.values()) == pytest.approx(whole)
 
 
 def test_bytes_of_patterns_are_those_of_their_messages() -> None:

@@ -74,13 +74,62 @@ def test_kernels_of_gpus_are_explained_in_microseconds(
 def check_compared(printed: str):
     """The tiles that are taken are those with the least of what tables compare."""
     tables = re.findall(
-        r"^tiles for .*\n.* us +compared  limited by\n((?:[ *] .*\n)+)", printed, re.M
+        r"^tiles for .*\n.* us +compared, us  limited by\n((?:[ *] .*\n)+)",
+        printed,
+        re.M,
     )
     assert tables
     for table in tables:
         rows = re.findall(r"^([ *]) .* ([\d.,]+) +([\d.,]+)  \w", table, re.M)
         least = min(rows, key=lambda row: float(row[2].replace(",", "")))
         assert [row[2] for row in rows if row[0] == "*"] == [least[2]]
+
+
+SOFTMAX = """\
+!x = tensor<{m}x{n}xf32, #compound.dims<M, N>>
+!row = tensor<{m}xf32, #compound.dims<M>>
+func.func @softmax(%x: !x) -> !x {{
+  %m = compound.reduce max %x : !x -> !row
+  %s = compound.map sub %x, %m : !x, !row -> !x
+  %e = compound.map exp %s : !x -> !x
+  %l = compound.reduce add %e : !x -> !row
+  %p = compound.map div %e, %l : !x, !row -> !x
+  func.return %p : !x
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "bound"),
+    [
+        (graph_text("gemm", (8192, 8192, 8192)), "tensor cores"),
+        (graph_text("gemm", (1, 8192, 8192)), "device memory"),
+        (graph_text("gemm", (64, 64, 64)), "launch"),
+        (SOFTMAX.format(m=16384, n=4096), "device memory"),
+        (SOFTMAX.format(m=64, n=64), "launch"),
+    ],
+)
+def test_what_bounds_a_kernel(
+    text: str,
+    bound: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Captured,
+):
+    path, hardware = tmp_path / "in.mlir", f"{SAMPLES}/hardware/h200x1.yaml"
+    path.write_text(text)
+    passes = f'attach-hardware{{path="{hardware}"}},decompose,fuse{{strategy=auto}}'
+    monkeypatch.setattr("sys.argv", ["comet-opt", str(path), "--explain", "-p", passes])
+    main()
+    chosen = capsys.readouterr().err.split("\nstrategy for ")[1]
+    assert re.findall(r"^\* .*\.\d{3}  (.*)$", chosen, re.M)[0] == bound
+
+
+def test_a_table_without_limits_has_no_column_for_them():
+    row = Row("trial=0", Cost(2e-6, 0.0), "")
+    module = parse_module(mesh_text({"rank": 2}))
+    text = explained_text([Choice("shardings", "@f", (), (row,), 0)], module)
+    assert "limited by" not in text
 
 
 def test_a_refusal_is_explained_too(

@@ -242,8 +242,9 @@ class _Least:
         # Each wave fills its pipelines; `work` loads all else ahead.
         later_waves = wave_count(work.programs, slots) - 1
         filling = later_waves * waiting_time(work, gpu).filling
-        times = {**time.overlapping, "latency": time.latency + filling}
-        seconds = time.launch + longest(times.values())
+        times = {name: each.seconds for name, each in time.overlapping.items()}
+        times["latency"] = times["latency"] + filling
+        seconds = time.launch.seconds + longest(times.values())
         return np.where(np.greater(time.fits, 0), seconds, np.inf)
 
     def _padding(self, smallest: Mapping[str, int]) -> dict[str, Real]:

@@ -32,7 +32,7 @@ from comet.dialects.schedule.attributes import NARROW
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.analysis.levels import spmd_region
 from comet.passes.analysis.stored_values import format_stored, value_names
-from comet.passes.dataflow.launches import seconds_of_launches
+from comet.passes.dataflow.launches import bound_of_launches, seconds_of_launches
 from comet.passes.dataflow.outline_kernels.uneven_shards import uneven_extents
 from comet.passes.schedule.fuse.gpu.cut import cut_in_two
 from comet.passes.schedule.fuse.gpu.forms import Forms
@@ -436,10 +436,9 @@ class _Search:
             if not trials.fits(kernel):
                 return self._cut(fused, kernel, partial(trials.misfit, kernel))
         needs = needs_of(fused.steps).of(trials.launched)
-        tilings = (trial.tiling for trial in needs.kernels)
-        slowest = max(tilings, key=lambda tiling: tiling.seconds, default=None)
-        limit = "" if slowest is None else slowest.limit
-        return Found(fused, Cost(seconds_of_launches(needs, trials.launches)), limit)
+        seconds = seconds_of_launches(needs, trials.launches)
+        limit = bound_of_launches(needs, trials.launches) if needs.kernels else ""
+        return Found(fused, Cost(seconds), limit)
 
     def _lowered(self, fused: _Fused) -> Found[_Fused] | None:
         """Return None if all kernels can be lowered, else the choice with one cut."""

@@ -8,7 +8,7 @@ search runs `fuse` on many copies of a module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
@@ -22,6 +22,7 @@ from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize
 from comet.cost.from_ir.products import summarize_products
 from comet.cost.gpu.device import Device
+from comet.cost.gpu.spent import Resource
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.collective.base import CollectiveOp
@@ -151,6 +152,11 @@ class TriedKernel:
     def seconds(self) -> float:
         """The seconds of a launch of its own."""
         return self.tiling.seconds
+
+    @property
+    def divided(self) -> Mapping[Resource, float]:
+        """The same, by resource."""
+        return self.tiling.divided
 
 
 def _without_subtiles(gpu: Device) -> Device:

@@ -22,6 +22,7 @@ from comet.cost.gpu.device import Device
 from comet.cost.gpu.epilogue import with_fewest_subtiles
 from comet.cost.gpu.kernel import KernelTime, kernel_time
 from comet.cost.gpu.registers import LaunchNumbers
+from comet.cost.gpu.spent import Resource, largest
 from comet.cost.gpu.summary import Evaluated, KernelSummary
 from comet.cost.gpu.tiling import kernel_work, program_needs, rank
 from comet.cost.reals import Real
@@ -116,12 +117,17 @@ class KernelTiling:
     launch: LaunchAttr
     seconds: float
     """The time of one launch, with its start."""
-    limit: str
-    """The resource that takes most of the time."""
+    divided: Mapping[Resource, float]
+    """The seconds of each resource."""
     rank: float
     """The sort key of tilings, see `rank` in `cost/gpu/tiling.py`."""
     row_groups: RowGroups | None = None
     """How groups of programs divide the rows, if programs exchange."""
+
+    @property
+    def bound(self) -> Resource:
+        """What bounds the time."""
+        return largest(self.divided)
 
 
 class PricedTilings:
@@ -176,12 +182,6 @@ class PricedTilings:
     def _seconds(self) -> Real:
         return self._time.seconds
 
-    @cached_property
-    def _parts(self) -> NDArray[np.float64]:
-        """The times of the resources, a row for each."""
-        parts = self._time.overlapping.values()
-        return np.array([np.broadcast_to(part, self._ranks.shape) for part in parts])
-
     def candidates(self, names: Sequence[str]) -> Iterator[Candidate[KernelTiling]]:
         """Yield the best tiling for each value of the numbers called `names`."""
         dims = (*self._summary.nest.grid, *self._summary.nest.loops)
@@ -232,7 +232,6 @@ class PricedTilings:
         cluster = blocks.pop(CLUSTER, 1)
         for dim, size in block_of(self._summary, blocks, cluster).items():
             blocks[dim] = int(size)
-        limit = int(np.argmax(self._parts[:, row]))
         subtiles = int(at(self._numbers.subtiles))
         return KernelTiling(
             blocks,
@@ -245,7 +244,7 @@ class PricedTilings:
                 cluster=cluster,
             ),
             at(self._seconds),
-            tuple(self._time.overlapping)[limit],
+            self._time.spent.divided(row),
             at(self._ranks),
             self._row_groups(blocks),
         )
@@ -266,7 +265,7 @@ class PricedTilings:
 
 
 def _found(tiling: KernelTiling) -> Found[KernelTiling]:
-    return Found(tiling, Cost(tiling.seconds), tiling.limit, tiling.rank)
+    return Found(tiling, Cost(tiling.seconds), tiling.bound, tiling.rank)
 
 
 def _refused() -> Found[KernelTiling]:
