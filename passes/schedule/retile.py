@@ -27,15 +27,19 @@ from comet.dialects.compound.dims import (
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.analysis import assign_combiners
 from comet.dialects.schedule.attributes import LoopAttr, power_of_two
-from comet.dialects.schedule.node import NodeOp
+from comet.dialects.schedule.node import NodeOp, repeats_programs
 from comet.passes.analysis.levels import compute_block
 
 
-def aligned_tile(extent: int, factor: int) -> int:
-    """Return the tile of a kernel: a power of two if that keeps the factor, or even."""
+def aligned_tile(extent: int, factor: int, turns: int = 1) -> int:
+    """
+    Return the tile of a kernel: a power of two if that keeps the factor, or even.
+
+    Programs that compute `turns` tiles one after another have as many powers of two.
+    """
     tile = ceil_div(extent, factor)
-    power = power_of_two(tile)
-    return power if factor > 1 and ceil_div(extent, power) == factor else tile
+    aligned = turns * power_of_two(ceil_div(tile, turns))
+    return aligned if factor > 1 and ceil_div(extent, aligned) == factor else tile
 
 
 def set_loops(node: NodeOp, loops: Sequence[LoopAttr]) -> None:
@@ -87,9 +91,7 @@ def _retile_block(block: Block) -> None:
 
 def _retile_node(op: NodeOp, scope: Mapping[str, int]) -> None:
     extents = dict(scope) | joined_extents(value for value, _ in op.sliced)
-    cuts = [op.last_cut(dim, extents[dim]) for dim in op.factors]
-    cut = aligned_tile if op.in_kernel and not op.on_mesh else ceil_div
-    tiles = extents | {last.dim: cut(last.extent, last.factor) for last in cuts}
+    tiles = extents | _tiles(op, extents)
     for value, argument in op.sliced:
         fitting = {dim: tiles[dim] for dim in extents_of(value)}
         _retype((argument,), fitting)
@@ -99,6 +101,28 @@ def _retile_node(op: NodeOp, scope: Mapping[str, int]) -> None:
             _retype((argument,), tiles)
         _retile_block(op.merge.block)
     _retype(op.outs, joined_extents(op.yielded) | extents)
+
+
+def _tiles(op: NodeOp, extents: Mapping[str, int]) -> dict[str, int]:
+    """Return the tile of each dimension of the loops of a node."""
+    cuts = [op.last_cut(dim, extents[dim]) for dim in op.factors]
+    if op.on_mesh or not op.in_kernel:
+        return {last.dim: ceil_div(last.extent, last.factor) for last in cuts}
+    turns = _turns(op) if op is op.outermost else {}
+    return {
+        last.dim: aligned_tile(last.extent, last.factor, turns.get(last.dim, 1))
+        for last in cuts
+    }
+
+
+def _turns(grid: NodeOp) -> dict[str, int]:
+    """Return how many tiles each program of a group computes, along dimensions."""
+    return {
+        dim: factor
+        for node in grid.walk()
+        if isinstance(node, NodeOp) and repeats_programs(node)
+        for dim, factor in node.factors.items()
+    }
 
 
 def _retile_fold(op: FoldOp) -> None:

@@ -50,9 +50,11 @@ comes before the exchange reads values along the row.
 GROUP_TEXTS = {**TEXTS, "masked": MASKED}
 
 
-def grouped(name: str, ctas: int, options: str = "", ranks: int = 1) -> str:
+def grouped(
+    name: str, ctas: int, options: str = "", ranks: int = 1, rows: int = SIZES["M"]
+) -> str:
     """Return the emitted module of one of `GROUP_TEXTS` for groups of programs."""
-    text = GROUP_TEXTS[name].format(**SIZES)
+    text = GROUP_TEXTS[name].format(**{**SIZES, "M": rows})
     how = f"ctas={ctas} {options}"
     if ranks == 1:
         return emitted(text, f"{H200},triton-distributed{{{how}}}")

@@ -92,6 +92,22 @@ def test_a_group_at_a_time_is_enough_and_one_less_is_not(
     assert outcomes_in(source, tmp_path, [(3, ctas - 1)]) == {"module": "DeadlockError"}
 
 
+UNEVEN = [(97, 3, 3, 48), (145, 2, 5, 80), (81, 2, 3, 48), (129, 3, 3, 48)]
+"""Rows, groups of programs, blocks of 16 of each, and the rows of these."""
+
+
+@pytest.mark.parametrize(("rows", "groups", "turns", "tile"), some(UNEVEN, 2))
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_groups_of_uneven_rows_are_right(
+    ranks: int, rows: int, groups: int, turns: int, tile: int, tmp_path: Path
+):
+    plan = f'factors="p: M={groups} warps=4 stages=2 group=1; p_m: M={turns}"'
+    source = grouped("softmax", 2, plan, ranks, rows)
+    assert f"start_m = pid * {tile}\n" in source
+    rooms = [(seed, None) for seed in range(3)] + [(3, 2)]
+    assert outcomes_in({"module": source}, tmp_path, rooms) == {"module": "right"}
+
+
 def test_vectors_along_the_row_are_loaded_after_the_product():
     """Before the loop over rows, registers would hold them during the product."""
     _, product, after = grouped("layernorm", 2).partition("tl.dot(")

@@ -31,7 +31,6 @@ from comet.dialects.compound.dims import CLUSTER, ceil_div
 from comet.dialects.schedule.attributes import power_of_two
 from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.tl.math import MIN_DOT_EXTENT
-from comet.passes.schedule.retile import aligned_tile
 from comet.passes.search import Candidate, Cost, Found
 
 Sizes: TypeAlias = Mapping[str, Sequence[int]]
@@ -100,12 +99,8 @@ def row_groups(extent: int, block: int, limit: int) -> RowGroups:
     No block is divided among groups.
     """
     rows = ceil_div(extent, block)
-    for turns in range(ceil_div(rows, limit), rows):
-        groups = ceil_div(rows, turns)
-        tile = aligned_tile(extent, groups)
-        if groups > 1 and tile % block == 0:
-            return RowGroups(groups, ceil_div(tile, block))
-    return RowGroups(1, rows)
+    turns = ceil_div(rows, limit)
+    return RowGroups(ceil_div(rows, turns), turns)
 
 
 @dataclass(frozen=True)
