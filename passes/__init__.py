@@ -31,6 +31,7 @@ PASSES = {
     "use-reciprocals": "graph.use_reciprocals:UseReciprocalsPass",
     "split": "graph.split:SplitPass",
     "expand-maps": "graph.expand_maps:ExpandMapsPass",
+    "expand-vectors": "graph.expand_vectors:ExpandVectorsPass",
     "sink-casts": "graph.sink_casts:SinkCastsPass",
     "select-ranks": "sharding.select_ranks:SelectRanksPass",
     "add-ctas": "sharding.add_ctas:AddCtasPass",

@@ -14,7 +14,7 @@ from comet.passes.explore.config import form_label
 from comet.passes.explore.constraints import Constraints
 from comet.passes.explore.quick import AcceleratorPipeline
 from comet.passes.graph.decompose import DecomposePass
-from comet.passes.graph.expand_maps import ExpandMapsPass, needs_expansion
+from comet.passes.graph.expansions import expansions_of
 from comet.passes.pipeline import run_passes
 
 DECOMPOSE = DecomposePass(accumulator="input")
@@ -54,10 +54,9 @@ def elementary(
     for label, first in Meshes(constraints).options(module):
         copy, passes = module.clone(), (*first, DECOMPOSE)
         run_passes(passes, ctx, copy)
-        if needs_expansion(copy):
-            run_passes([ExpandMapsPass()], ctx, copy)
-            passes = (*passes, ExpandMapsPass())
-        yield Elementary(label, passes, copy)
+        expansions = expansions_of(copy)
+        run_passes(expansions, ctx, copy)
+        yield Elementary(label, (*passes, *expansions), copy)
 
 
 def forms_of(

@@ -21,7 +21,7 @@ from comet.passes.dataflow.outline_mappings.plan import Graph, check_graph
 from comet.passes.explore.config import ChosenPasses, ShardingConfig
 from comet.passes.explore.quick import AUTO_DIM, AcceleratorPipeline
 from comet.passes.graph.decompose import DecomposePass
-from comet.passes.graph.expand_maps import ExpandMapsPass, needs_expansion
+from comet.passes.graph.expansions import expansions_of
 from comet.passes.graph.sink_casts import SinkCastsPass, shows_casts
 from comet.passes.pipeline import AUTO, run_passes
 from comet.passes.schedule.tile.misfit import NothingFits
@@ -85,11 +85,10 @@ class CometAcceleratorPass(AcceleratorPipeline):
         require_accelerator(self.name, attached_system(module))
         if any(narrowed(attached_system(module))):
             yield KnownMeshesPass()
-        expands, is_chain = self.needs(ctx, module)
-        if expands or is_chain:
+        expansions, is_chain = self.needs(ctx, module)
+        if expansions or is_chain:
             yield DECOMPOSE
-        if expands:
-            yield ExpandMapsPass()
+        yield from expansions
         if is_chain:
             if shows_casts(module):
                 yield SinkCastsPass()
@@ -100,17 +99,19 @@ class CometAcceleratorPass(AcceleratorPipeline):
         else:
             yield from self.best_or_chain(ctx, module)
 
-    def needs(self, ctx: Context, module: ModuleOp) -> tuple[bool, bool]:
-        """Return whether functions are to be expanded, and the graph to be cut."""
+    def needs(
+        self, ctx: Context, module: ModuleOp
+    ) -> tuple[tuple[ModulePass, ...], bool]:
+        """Return the passes that expand functions, and whether the graph is cut."""
         elementary = module.clone()
         run_passes([DECOMPOSE], ctx, elementary)
-        expands = needs_expansion(elementary)
+        expansions = expansions_of(elementary)
         graphs = [Graph(func) for func in compute_functions(elementary)]
         if len(graphs) != 1:
-            return expands, False
+            return expansions, False
         if self.mappings in (AUTO, ONE):
-            return expands, self.mappings == AUTO and not graphs[0].is_one_mapping
-        return expands, True
+            return expansions, self.mappings == AUTO and not graphs[0].is_one_mapping
+        return expansions, True
 
     def chosen(
         self, ctx: Context, module: ModuleOp, configs: Sequence[ShardingConfig]

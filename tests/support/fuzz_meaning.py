@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import math
 import signal
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import FrameType
@@ -26,6 +33,7 @@ from comet.interpreter.machine import Interpreter, dims_of, evaluate, run
 from comet.interpreter.tensor import Array, Tensor
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.graph.expand_maps import ExpandMapsPass
+from comet.passes.graph.expand_vectors import ExpandVectorsPass
 from comet.passes.pipeline import Pipeline, run_passes
 from comet.runtime.check import relative_error
 
@@ -87,6 +95,8 @@ def compiled(module: ModuleOp, pipeline: str, expected: Meaning) -> ModuleOp:
     def watched(each: ModulePass, module: ModuleOp) -> Generator[None]:
         nonlocal expected
         yield
+        if isinstance(each, ExpandVectorsPass):
+            expected = with_rows(expected, module)
         close = APPROXIMATE if isinstance(each, ExpandMapsPass) else TOLERANCE
         if isinstance(each, Pipeline):
             return
@@ -184,6 +194,23 @@ def renewed(before: Meaning, after: ModuleOp) -> Meaning:
         name: _results(after, name, before.inputs[name]) for name in before.results
     }
     return replace(before, results=found)
+
+
+def with_rows(before: Meaning, after: ModuleOp) -> Meaning:
+    """Return the same meaning on the shapes of `after`, with dimensions of one."""
+
+    def shaped(arrays: Sequence[Array], types: Iterable[Attribute]) -> list[Array]:
+        pairs = zip(arrays, types, strict=True)
+        return [array.reshape(shape_of(type_)) for array, type_ in pairs]
+
+    inputs, results = dict(before.inputs), dict(before.results)
+    for function in compute_functions(after):
+        name, types = function.sym_name.data, function.function_type
+        if name in inputs:
+            inputs[name] = shaped(inputs[name], types.inputs)
+        if name in results:
+            results[name] = shaped(results[name], types.outputs)
+    return Meaning(after.clone(), inputs, results)
 
 
 def difference(before: Meaning, after: ModuleOp, close: float = TOLERANCE) -> str:

@@ -37,6 +37,7 @@ MAPPING_PASSES = (
     "known-meshes",
     "decompose",
     "expand-maps",
+    "expand-vectors",
     "pad",
     "stream",
     "select-instances",

@@ -519,10 +519,10 @@ func.func @f(%x: X) -> X {
   func.return %y : X
 }
 """.replace("X", "tensor<4x8xf16, #compound.dims<M, N>>")
-VECTOR = """
-!X = tensor<4x8xf16, #compound.dims<M, K>>
+TWO_VECTORS = """
+!X = tensor<8xf16, #compound.dims<K>>
 !Y = tensor<8xf16, #compound.dims<K>>
-!Z = tensor<4xf16, #compound.dims<M>>
+!Z = tensor<f16, #compound.dims<>>
 func.func @f(%x: !X, %y: !Y) -> !Z {
   %z = compound.contract %x, %y : !X, !Y -> !Z
   func.return %z : !Z
@@ -546,7 +546,7 @@ def test_functions_that_the_files_lack_are_expanded(
     ("text", "message"),
     [
         (ROOTS.replace("rsqrt", "log"), "in.mlir:3:3: .* has no operation 'log'"),
-        (VECTOR, "in.mlir:6:3: .* is no product of two matrices"),
+        (TWO_VECTORS, "in.mlir:6:3: .* is no product of two matrices"),
     ],
 )
 def test_what_no_file_says_is_found_before_the_search(
