@@ -450,7 +450,7 @@ REFUSED: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "a product of 9 numbers": ("a.prod(0)", ((9, 2),)),
     "a division of i64 by -2": ("ids % -2 + a", ((3,),)),
     "a power with the exponent 65": ("a**65", ((4,),)),
-    "elements of torch.float64": ("a.double() + 1", ((4,),)),
+    "the type torch.float64, which is none of": ("a.double() + 1", ((4,),)),
     "6364136223846793005 in i64": ("(ids * 6364136223846793005) % 3 + a", ((3,),)),
     "0.5 in i64": ("torch.arange(0.5, 3, dtype=torch.int64) + a", ((3,),)),
     "9 positions of an axis": ("a.scatter(1, ids.repeat(1, 3), a)", ((2, 9),)),

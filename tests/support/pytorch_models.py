@@ -406,6 +406,7 @@ def main() -> None:
             mistake(partial(comet.from_torch, changing)),
             mistake(partial(comet.from_torch, decided, torch.randn(3))),
             mistake(partial(comet.from_torch, torch.t, torch.randn(3, 4))),
+            mistake(partial(comet.from_torch, torch.relu, torch.ones(3).double())),
         ],
     }
     found["printed"] = printed(json.loads(Path(sys.argv[1]).read_text()))

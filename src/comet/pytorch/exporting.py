@@ -42,7 +42,10 @@ def _module_of(
     for number, value in enumerate(inputs, 1):
         if not isinstance(value, torch.Tensor):
             kind = type(value).__name__
-            raise UsageError(f"from_torch: input {number} is a tensor, not {kind}")
+            raise UsageError(
+                f"from_torch: input {number} is a tensor, not {kind}; give a function "
+                "of tensors, which calls the model with all else"
+            )
     is_module = isinstance(model, torch.nn.Module)
     try:
         signature(model.forward if is_module else model).bind(*inputs)

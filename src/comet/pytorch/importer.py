@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import signature
 from typing import cast
@@ -118,7 +119,8 @@ def meta_of(node: fx.Node) -> tuple[torch.Tensor, ...]:
 def result_of(tensor: torch.Tensor) -> Result:
     """Return shape and element type; raise UnsupportedError for those we lack."""
     if tensor.dtype not in ELEMENTS:
-        raise UnsupportedError(f"elements of {tensor.dtype}")
+        known = ", ".join(str(dtype).removeprefix("torch.") for dtype in ELEMENTS)
+        raise UnsupportedError(f"the type {tensor.dtype}, which is none of {known},")
     if any(isinstance(extent, torch.SymInt) for extent in tensor.shape):
         raise UnsupportedError("a shape that the numbers of a tensor decide")
     if 0 in tensor.shape:
@@ -209,7 +211,8 @@ def imported(
             results = cast("list[View | None]", outputs)
         elif node.op == "placeholder":
             sharded = axes.get(node.name, 0) if several else None
-            view, order = argument(t, meta_of(node)[0], sharded)
+            with _naming(node):
+                view, order = argument(t, meta_of(node)[0], sharded)
             values[node] = view
             view.tensor.name = node.name
             arguments.append(view)
@@ -225,10 +228,18 @@ def _traced_in_graph(
     t: Tracer, node: fx.Node, value_of: Callable[[fx.Node], object]
 ) -> object:
     """Return the result of a node; errors name the node."""
-    try:
+    with _naming(node):
         return traced(t, node, value_of)
+
+
+@contextmanager
+def _naming(node: fx.Node) -> Generator[None]:
+    """Run the body; an error in it names the node."""
+    what = "an argument" if node.op == "placeholder" else op_name(node)
+    try:
+        yield
     except UnsupportedError as error:
-        raise UnsupportedError(f"{node.name} ({op_name(node)}): {error}") from error
+        raise UnsupportedError(f"{node.name} ({what}): {error}") from error
 
 
 def _flat(results: object) -> Sequence[object]:

@@ -168,13 +168,16 @@ def test_mistakes_are_one_sentence(found: dict[str, Any]):
         "from_torch: sinh (aten.sinh): the op aten.sinh has no translation",
         "the model changes running_mean; call its eval(), or compute without changes",
         "from_torch: a model is a module or a function, not int",
-        "from_torch: input 1 is a tensor, not str",
+        "from_torch: input 1 is a tensor, not str; give a function of tensors, which "
+        "calls the model with all else",
         "from_torch: the model does not take 0 inputs, missing a required argument: "
         "'input'",
         "from_torch: the model decides by the value of a tensor; compute both cases, "
         "and choose with torch.where",
         "from_torch: all results are arguments or views of them, so there is nothing "
         "to compute; return what the model computes",
+        "from_torch: inputs_0 (an argument): the type torch.float64, which is none of "
+        "float16, bfloat16, float32, int8, int32, int64, bool, has no translation",
     ]
 
 
