@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from covering import exhaustive, one_of
+from forgetting import forget_kernels
 from gpu_graphs import H200, REDUCED_THEN_KEPT, SOFTMAX
 from graph_text import Program
 from rank_runs import outcomes
@@ -69,7 +70,7 @@ def test_a_kernel_that_is_not_lowered_is_cut(monkeypatch: pytest.MonkeyPatch):
         text = str(node)
         return "no" if "contract" in text and "map exp" in text else ""
 
-    monkeypatch.setattr(trial, "_KNOWN", {})
+    forget_kernels(monkeypatch)
     monkeypatch.setattr(trial, "refusal", refused)
     before = run_passes(
         parse_module(SOFTMAX.format(M=7, N=13, K=5)), f"{H200},decompose"

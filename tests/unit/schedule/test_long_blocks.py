@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from covering import some
+from forgetting import forget_kernels
 from gpu_graphs import H200
 from gpu_ranks import H200X8
 from named_ops import NAMED_OPS
@@ -90,6 +91,7 @@ def _never(summary: KernelSummary, dim: str) -> bool:
 
 def test_fusion_is_no_slower_with_long_blocks(monkeypatch: pytest.MonkeyPatch):
     _, long = planned(gemm(64, 4096))
+    forget_kernels(monkeypatch)
     monkeypatch.setattr(trial, "may_be_long", _never)
     plan, short = planned(gemm(64, 4096))
     assert f"K={4096 // DOT_DEPTHS[-1]}" in plan

@@ -10,6 +10,7 @@ from functools import partial
 from time import monotonic, sleep
 
 import pytest
+from forgetting import forget_kernels
 from gpu_graphs import H200
 from semantics import parse_module, run_passes
 from transformer_blocks import SIZES, norm_and_mlp
@@ -172,7 +173,7 @@ def test_kernels_are_the_same_with_several_processes(
     monkeypatch.setattr(os, "fork", lambda: forks.append(fork()) or forks[-1])
     monkeypatch.setattr(trial, "FEWEST_LOWERED", 2)
     for count in (1, 2):
-        monkeypatch.setattr(trial, "_KNOWN", {})
+        forget_kernels(monkeypatch)
         with searching(count):
             module = run_passes(parse_module(text), f"{H200},{pipeline}")
         found.append(str(module))

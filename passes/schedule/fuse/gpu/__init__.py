@@ -4,7 +4,7 @@ Fusion on GPUs: the kernels of one GPU.
 Several GPUs run the same kernels: these are in the SPMD region, which stays, with the
 collectives between them. docs/graphs.md explains the choices. To read in this order:
 
-* `choice`: which strategy is taken, and what is tried for that;
+* `choice`: which strategy is taken, and what is tried for that; `fused`: its kernels;
 * `groups`: the ops of each kernel by strategy, or those that are `given`; `cut` divides
   what does not fit, `scatters` what is added to rows;
 * `plan`, `kernel_tree`: the loops of a kernel, and its tile tree;

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import product
-from typing import Literal, Self, TypeAlias
+from typing import Literal, TypeAlias
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
@@ -36,9 +36,9 @@ from comet.passes.dataflow.launches import bound_of_launches, seconds_of_launche
 from comet.passes.dataflow.outline_kernels.uneven_shards import uneven_extents
 from comet.passes.schedule.fuse.gpu.cut import cut_in_two
 from comet.passes.schedule.fuse.gpu.forms import Forms
+from comet.passes.schedule.fuse.gpu.fused import Chosen, Fused, Narrowing
 from comet.passes.schedule.fuse.gpu.given import given_partition
 from comet.passes.schedule.fuse.gpu.groups import (
-    Partition,
     elementary_ops,
     partition_of,
 )
@@ -55,11 +55,9 @@ from comet.passes.schedule.fuse.gpu.narrow import (
 )
 from comet.passes.schedule.fuse.gpu.parallel import Way, partitions_by_priority
 from comet.passes.schedule.fuse.gpu.plan import (
-    PlanKernel,
     Step,
     plan_kernel,
     plan_kernels,
-    plan_steps,
 )
 from comet.passes.schedule.fuse.gpu.priority import priority_partition
 from comet.passes.schedule.fuse.gpu.recompute import free_to_recompute, recomputable_ops
@@ -81,6 +79,7 @@ from comet.passes.schedule.plan_string import PLAN, format_plan
 from comet.passes.schedule.tile.gpu import plan_with, set_estimate
 from comet.passes.schedule.tile_tree import Spatial
 from comet.passes.search import Candidate, Cost, Found, cheapest
+from comet.passes.search.answers import Answers
 
 Auto: TypeAlias = Literal["auto"]
 
@@ -91,6 +90,12 @@ The most cuts of a strategy's kernels if priority fusion is tried, too.
 Each cut prices the halves of a large kernel. A graph that needs more cuts is one for
 priority fusion, which finds where to cut.
 """
+
+
+MOST_CHOSEN = 64
+"""Functions whose kernels are remembered: more than a search of plans compares."""
+
+_CHOSEN = Answers[Chosen](MOST_CHOSEN)
 
 
 def fuse_function(func: FuncOp, system: SystemOp, options: FuseOptions) -> None:
@@ -109,22 +114,26 @@ def fuse_function(func: FuncOp, system: SystemOp, options: FuseOptions) -> None:
         specialize=options.specialize and not (region and uneven_extents(region)),
         several_ranks=region is not None and rank_count(region) > 1,
     )
-    forms = Forms(trials, _forms(options.between))
-    best, narrow = _Search(func, options, trials, forms).best()
-    _record(func, best, narrow, options)
-    rewrite(func, plan_kernels(func, best.steps, gpu_levels(system)))
-    simplify(func)
-    name_nodes(func)
-    tilings = dict(
-        zip(grid_nodes(func), launched_tilings(best.steps, trials), strict=True)
-    )
+    search = _Search(func, options, trials, Forms(trials, _forms(options.between)))
+    with _CHOSEN.to((trials.machine, options, str(func))) as answer:
+        if answer.found is None:
+            best, narrowing = search.best()
+            answer.found = Chosen.of(best, narrowing)
+        else:
+            best, narrowing = search.again(answer.found)
+        _record(func, best, narrowing.stored, options)
+        rewrite(func, plan_kernels(func, best.steps, gpu_levels(system)))
+        simplify(func)
+        name_nodes(func)
+        launched = launched_tilings(best.steps, trials)
+    tilings = dict(zip(grid_nodes(func), launched, strict=True))
     func.attributes[PLAN] = StringAttr(format_plan(plan_with(tilings)))
     for node, tiling in tilings.items():
         set_estimate(node, tiling.seconds - trials.gpu.times.launch)
 
 
 def _record(
-    func: FuncOp, best: _Fused, narrow: Sequence[str], options: FuseOptions
+    func: FuncOp, best: Fused, narrow: Sequence[str], options: FuseOptions
 ) -> None:
     """Record the choices for options that are `auto`, as attributes of `func`."""
     ranks, choice = spmd_region(func) is not None, best.choice
@@ -194,74 +203,12 @@ def _label(choice: Strategy) -> str:
     return ", ".join((choice.name, *(name for name, on in flags.items() if on)))
 
 
-@dataclass(frozen=True)
-class _Fused:
-    """A strategy, and the kernels that it gives a function."""
-
-    func: FuncOp
-    choice: Strategy
-    partition: Partition
-    plan: PlanKernel
-    steps: tuple[Step, ...]
-    cuts: int | None = None
-    """How often kernels may still be cut in two, None if without a limit."""
-    recomputed: frozenset[Operation] = frozenset()
-    """The ops that priority fusion put into each kernel that needs them."""
-
-    @classmethod
-    def of(
-        cls,
-        func: FuncOp,
-        choice: Strategy,
-        partition: Partition,
-        plan: PlanKernel,
-        cuts: int | None = None,
-        recomputed: frozenset[Operation] = frozenset(),
-    ) -> Self:
-        """Return the kernels for the groups of a partition."""
-        steps = plan_steps(func, partition, plan)
-        return cls(func, choice, partition, plan, steps, cuts, recomputed)
-
-    def with_partition(self, partition: Partition) -> Self:
-        """Return the kernels for the groups of another partition."""
-        steps = plan_steps(self.func, partition, self.plan)
-        return replace(self, partition=partition, steps=steps)
-
-    def with_casts(self, casts: Iterable[NarrowedProduct]) -> Self:
-        """Return the same kernels, each with the casts of products that it computes."""
-        changed = self._changed(cast.cast for cast in casts)
-        return replace(changed, cuts=None)
-
-    def undone(self, casts: Iterable[NarrowedProduct]) -> Self:
-        """Return the same kernels without casts that are undone."""
-        return self._changed(cast.undone for cast in casts)
-
-    def _changed(
-        self, changes: Iterable[Callable[[Iterable[Operation]], Iterable[Operation]]]
-    ) -> Self:
-        """Return the same kernels with changed ops, without those that have none."""
-        partition = self.partition
-        for change in changes:
-            partition = tuple(tuple(change(group)) for group in partition)
-        return self.with_partition(tuple(filter(None, partition)))
-
-    def cut(self, partition: Partition) -> Self:
-        """Return the kernels of `partition`, in which one kernel was cut in two."""
-        left = None if self.cuts is None else self.cuts - 1
-        return replace(self.with_partition(partition), cuts=left)
-
-    @property
-    def kernels(self) -> tuple[Spatial, ...]:
-        """The steps that are kernels, in order."""
-        return tuple(step for step in self.steps if isinstance(step, Spatial))
-
-
 def _of_strategy(
     func: FuncOp, ops: Sequence[Operation], choice: Strategy, cuts: int | None
-) -> _Fused:
+) -> Fused:
     """Return the kernels of a choice that is not priority fusion."""
     plan = cache(partial(plan_kernel, choice))
-    return _Fused.of(func, choice, partition_of(ops, choice), plan, cuts)
+    return Fused.of(func, choice, partition_of(ops, choice), plan, cuts)
 
 
 def _ways(
@@ -281,9 +228,9 @@ def _ways(
     }
 
 
-def _without_repeats(choices: Iterable[_Fused]) -> Iterable[_Fused]:
+def _without_repeats(choices: Iterable[Fused]) -> Iterable[Fused]:
     """Return the choices, only the first of those with the same kernels."""
-    found: dict[tuple[Step, ...], _Fused] = {}
+    found: dict[tuple[Step, ...], Fused] = {}
     for fused in choices:
         found.setdefault(fused.steps, fused)
     return found.values()
@@ -298,21 +245,41 @@ class _Search:
     trials: Trials
     forms: Forms
 
-    def best(self) -> tuple[_Fused, tuple[str, ...]]:
+    def best(self) -> tuple[Fused, Narrowing]:
         """
         Return the cheapest kernels, and the products that are chosen to be narrow.
 
         Products are returned by name, and cast in the function; so are those that the
         option `narrow` names, which are not returned.
         """
-        narrow = self.options.narrow
-        if narrow not in ("none", "auto"):
+        self._store_named()
+        wide, fitting = self._wide()
+        if self.options.narrow == "auto":
+            return self._narrowed(wide, fitting)
+        return wide.result, Narrowing()
+
+    def again(self, chosen: Chosen) -> tuple[Fused, Narrowing]:
+        """Return what `best` returned for an equal function, and cast as it did."""
+        self._store_named()
+        func, choice, narrowing = self.func, chosen.choice, chosen.narrowing
+        tried = named_products(elementary_ops(func), " ".join(narrowing.tried))
+        casts = [store_narrow(product) for product in tried]
+        for name, cast in zip(narrowing.tried, casts, strict=True):
+            if name not in narrowing.stored:
+                cast.undo()
+        ops, plan = elementary_ops(func), self.forms.cheapest
+        if choice.name != "priority":
+            plan = cache(partial(plan_kernel, choice))
+        partition = tuple(tuple(ops[n] for n in group) for group in chosen.groups)
+        return Fused.of(func, choice, partition, plan), narrowing
+
+    def _store_named(self) -> None:
+        """Cast the products that the option `narrow` names."""
+        if (narrow := self.options.narrow) not in ("none", "auto"):
             for product in named_products(elementary_ops(self.func), narrow):
                 store_narrow(product)
-        wide, fitting = self._wide()
-        return self._narrowed(wide, fitting) if narrow == "auto" else (wide.result, ())
 
-    def _wide(self) -> tuple[Found[_Fused], Sequence[_Fused]]:
+    def _wide(self) -> tuple[Found[Fused], Sequence[Fused]]:
         """
         Return the cheapest of the choices, and all choices that fit the GPU.
 
@@ -322,13 +289,13 @@ class _Search:
         if self.options.kernels == "auto":
             return self._cheapest(self._different(ops))
         partition = given_partition(func, ops, self.options.kernels)
-        given = _Fused.of(func, Strategy("priority"), partition, self.forms.cheapest)
+        given = Fused.of(func, Strategy("priority"), partition, self.forms.cheapest)
         for kernel in given.kernels:
             if reason := self.trials.misfit(kernel) or self.trials.refusal(kernel):
                 raise OpError(func, reason)
         return self._fitted(given), (given,)
 
-    def _different(self, ops: Sequence[Operation]) -> Iterable[_Fused]:
+    def _different(self, ops: Sequence[Operation]) -> Iterable[Fused]:
         """
         Return the kernels of each choice, without those equal to an earlier one.
 
@@ -354,16 +321,16 @@ class _Search:
         merged = partitions_by_priority(ops, forms, tuple(ways.values()), price_others)
         for (choice, way), partition in zip(ways.items(), merged, strict=True):
             again, plan = way.recomputed, forms.cheapest
-            found[choice] = _Fused.of(func, choice, partition, plan, None, again)
+            found[choice] = Fused.of(func, choice, partition, plan, None, again)
         return _without_repeats(found[choice] for choice in choices if choice in found)
 
     def _cheapest(
-        self, choices: Iterable[_Fused]
-    ) -> tuple[Found[_Fused], Sequence[_Fused]]:
+        self, choices: Iterable[Fused]
+    ) -> tuple[Found[Fused], Sequence[Fused]]:
         """Return the cheapest choice that can be lowered, and all choices that fit."""
-        fitting: list[_Fused] = []
+        fitting: list[Fused] = []
 
-        def price(fused: _Fused) -> Found[_Fused]:
+        def price(fused: Fused) -> Found[Fused]:
             found = self._fitted(fused)
             fitting.append(found.result)
             return found
@@ -375,8 +342,8 @@ class _Search:
         return cheapest("strategy", place, candidates, confirm=self._lowered), fitting
 
     def _narrowed(
-        self, wide: Found[_Fused], fitting: Sequence[_Fused]
-    ) -> tuple[_Fused, tuple[str, ...]]:
+        self, wide: Found[Fused], fitting: Sequence[Fused]
+    ) -> tuple[Fused, Narrowing]:
         """
         Return the best choice if products may be stored narrow, and those that are.
 
@@ -392,7 +359,7 @@ class _Search:
         storing = {fused: tuple(stored_products(fused.kernels)) for fused in tried}
         products = dict.fromkeys(value for found in storing.values() for value in found)
         if not products:
-            return wide.result, ()
+            return wide.result, Narrowing()
         casts = [store_narrow(product) for product in products]
         self.forms.ops_changed()
         with_casts = {
@@ -406,11 +373,14 @@ class _Search:
             narrow, _ = self._cheapest(_without_repeats(choices))
         best = min(wide, narrow, key=lambda found: found.cost.latency)
         stored = [cast for cast in casts if cast.is_stored(best.result.kernels)]
-        chosen = tuple(names[cast.product] for cast in stored)
+        narrowing = Narrowing(
+            tuple(names[cast.product] for cast in casts),
+            tuple(names[cast.product] for cast in stored),
+        )
         unused = [cast for cast in casts if cast not in stored]
-        return self._undone(best.result, unused), chosen
+        return self._undone(best.result, unused), narrowing
 
-    def _merged_further(self, fused: _Fused) -> _Fused:
+    def _merged_further(self, fused: Fused) -> Fused:
         """Return the kernels of a choice, which priority fusion merges further."""
         ops = elementary_ops(self.func)
         # Products that are cast hide the statistics that scale them.
@@ -418,14 +388,14 @@ class _Search:
         partition = priority_partition(ops, self.forms, recomputed, fused.partition)
         return fused.with_partition(partition)
 
-    def _undone(self, fused: _Fused, unused: Sequence[NarrowedProduct]) -> _Fused:
+    def _undone(self, fused: Fused, unused: Sequence[NarrowedProduct]) -> Fused:
         """Undo casts that kernels do not store; return the kernels without them."""
         for cast in unused:
             cast.undo()
         self.forms.ops_changed()
         return fused.undone(unused) if unused else fused
 
-    def _fitted(self, fused: _Fused) -> Found[_Fused]:
+    def _fitted(self, fused: Fused) -> Found[Fused]:
         """
         Return a choice with its price; kernels that do not fit are cut until all do.
 
@@ -440,7 +410,7 @@ class _Search:
         limit = bound_of_launches(needs, trials.launches) if needs.kernels else ""
         return Found(fused, Cost(seconds), limit)
 
-    def _lowered(self, fused: _Fused) -> Found[_Fused] | None:
+    def _lowered(self, fused: Fused) -> Found[Fused] | None:
         """Return None if all kernels can be lowered, else the choice with one cut."""
         if (refused := self.trials.first_refused(fused.kernels)) is None:
             return None
@@ -448,8 +418,8 @@ class _Search:
         return self._cut(fused, kernel, lambda: reason)
 
     def _cut(
-        self, fused: _Fused, kernel: Spatial, reason: Callable[[], str]
-    ) -> Found[_Fused]:
+        self, fused: Fused, kernel: Spatial, reason: Callable[[], str]
+    ) -> Found[Fused]:
         """Cut `kernel`, which is not possible for `reason`; price the choice."""
         if (partition := cut_in_two(fused.partition, kernel)) is None:
             raise OpError(self.func, reason())

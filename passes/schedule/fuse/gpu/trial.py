@@ -74,20 +74,37 @@ from comet.passes.triton.specialize_tiles import specialized_tiling
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
+class Searched:
+    """Tiles that a search found, and its choices."""
+
+    tiling: KernelTiling | None
+    """None if there are none."""
+    choices: tuple[Choice, ...]
+
+    def recorded(self, name: str | None) -> None:
+        """Record the choices again, for an equal kernel of another name."""
+        with session() as current:
+            for choice in self.choices:
+                place = choice.place if name is None else f"@{name}"
+                here = replace(choice, within=current.within, place=place)
+                current.choices.append(here)
+
+
 @dataclass
 class Known:
     """What is known of equal kernels on equal GPUs."""
 
-    tiling: KernelTiling | None
-    """The best tiles, None if none fit."""
+    best: Searched
+    """The best tiles, none if none fit."""
     tiled: TiledNode | None
     """The work of its programs, None if it may not share a launch."""
-    choices: tuple[Choice, ...]
-    """The choice of the tiles."""
     specialized: KernelTiling | None = None
     """The best tiles with producer warps, if these are faster, see `compared`."""
     compared: bool = False
     """Whether it was tried with producer warps."""
+    longer: Searched | None = None
+    """The tiles with long blocks of terms that are faster, None if not looked for."""
     lowered: bool = False
     """Whether it was lowered with its best tiles, without an error."""
 
@@ -187,7 +204,7 @@ class Trials:
         self._launches_merged, self._specialize = launches_merged, specialize
         gpu = device_of(system)
         self.gpu = _without_subtiles(gpu) if several_ranks else gpu
-        self._machine = f"{self.gpu} {self._levels}"
+        self.machine = f"{self.gpu} {self._levels}"
         self.launches = LaunchPrices[TriedKernel](self.gpu, lambda trial: trial.nodes)
         """The prices of launches that several kernels share."""
         self._trials: dict[Spatial, TriedKernel | None] = {}
@@ -210,26 +227,23 @@ class Trials:
     def _try(self, kernel: Spatial) -> TriedKernel | None:
         """Build a kernel and find its best tiles; None if no tiles fit."""
         known = self._known(kernel)
-        if known.tiling is None:
+        if (tiling := known.best.tiling) is None:
             return None
         merged = self._launches_merged and not exchanges(kernel)
         nodes = (known.tiled,) if merged and known.tiled else ()
-        return TriedKernel(known.tiling, nodes, known)
+        return TriedKernel(tiling, nodes, known)
 
     def _known(self, kernel: Spatial) -> Known:
         """Return what is known of a kernel: a session sees the choice of its tiles."""
         name = result_name(kernel.outs[0])
-        key = self._machine, kernel_key(kernel), name is None
+        key = self.machine, kernel_key(kernel), name is None
         with session() as current:
             if (known := _recalled(key)) is not None:
-                for choice in known.choices:
-                    place = choice.place if name is None else f"@{name}"
-                    here = replace(choice, within=current.within, place=place)
-                    current.choices.append(here)
+                known.best.recorded(name)
                 return known
             before = len(current.choices)
             tiling, tiled = self._tiled(kernel)
-            known = Known(tiling, tiled, tuple(current.choices[before:]))
+            known = Known(Searched(tiling, tuple(current.choices[before:])), tiled)
             if not current.is_late:
                 _remember(key, known)
             return known
@@ -302,7 +316,7 @@ class Trials:
                 continue
             equal = id(trial.known)  # equal kernels have one `Known`
             if equal not in tilings:
-                tilings[equal] = self._longer(kernel, trial.tiling)
+                tilings[equal] = self._longer(kernel, trial)
             if (tiling := tilings[equal]) is not None:
                 numbers, blocks = launch_numbers(tiling.launch), tiling.blocks
                 nodes = (
@@ -312,8 +326,20 @@ class Trials:
                 found[kernel] = TriedKernel(tiling, tuple(nodes), trial.known)
         return found
 
-    def _longer(self, kernel: Spatial, best: KernelTiling) -> KernelTiling | None:
+    def _longer(self, kernel: Spatial, trial: TriedKernel) -> KernelTiling | None:
         """Return tiles with long blocks if they are faster than the best without."""
+        if (known := trial.known.longer) is not None:
+            known.recorded(result_name(kernel.outs[0]))
+            return known.tiling
+        with session() as current:
+            before = len(current.choices)
+            tiling = self._tried_longer(kernel, trial.tiling)
+            if not current.is_late:
+                choices = tuple(current.choices[before:])
+                trial.known.longer = Searched(tiling, choices)
+            return tiling
+
+    def _tried_longer(self, kernel: Spatial, best: KernelTiling) -> KernelTiling | None:
         node = self._built(kernel)
         summary = summarize(node, self._levels, self.gpu)
         if not any(may_be_long(summary, dim) for dim in summary.products.depths):

@@ -1,0 +1,24 @@
+"""Searches that begin anew, as if nothing had been compiled before."""
+
+from collections.abc import Hashable
+
+import pytest
+
+from comet.passes.schedule.fuse.gpu import choice, trial
+from comet.passes.schedule.fuse.gpu.fused import Chosen
+from comet.passes.search.answers import Answers
+
+Kernels = dict[Hashable, trial.Known]
+
+
+def forget_kernels(monkeypatch: pytest.MonkeyPatch) -> Kernels:
+    """Forget what is known of kernels and functions; return what will be of kernels."""
+    known: Kernels = {}
+    monkeypatch.setattr(trial, "_KNOWN", known)
+    forget_choices(monkeypatch)
+    return known
+
+
+def forget_choices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget which kernels were chosen for functions."""
+    monkeypatch.setattr(choice, "_CHOSEN", Answers[Chosen](choice.MOST_CHOSEN))
