@@ -70,6 +70,9 @@ def captured_by(inside: Operation | Block) -> Iterator[SSAValue]:
 
     In the order of use; a value that is read twice comes twice.
     """
+    if isinstance(inside, Operation) and not inside.regions:
+        yield from inside.operands
+        return
     ops, blocks = set(inside.walk()), set(inside.walk_blocks())
     for op in inside.walk():
         for value in op.operands:

@@ -29,8 +29,9 @@ from comet.passes.analysis.hardware_kind import require_gpu
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
 from comet.passes.search import cheapest, timed
+from comet.passes.search.answers import Answers
 from comet.passes.sharding.boundary import check_boundary
-from comet.passes.sharding.choose_shardings.trials import trials_of
+from comet.passes.sharding.choose_shardings.trials import Trial, trials_of
 from comet.passes.sharding.shardings import SHARD, mesh_of
 
 NEAR = 1.1
@@ -38,6 +39,13 @@ NEAR = 1.1
 How many times the estimate of the fastest sharding is that of one that may be faster:
 kernels of few programs take longer than estimated.
 """
+
+
+MOST_PLANNED = 16
+"""Functions whose shardings are remembered: those that `alternatives` is asked for."""
+
+_PLANS = Answers[Sequence[Mapping[int, Sharding]]](MOST_PLANNED)
+"""The shardings near the fastest, by the numbers of ops."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +105,25 @@ def plan_shardings(
     mesh = mesh_of(func, module, name)
     check_boundary(func, mesh, name)
     machine = machine_of(system, mesh.size(mesh.rank_axes))
-    trials = trials_of(func, mesh, machine)
+    ops = list(func.body.block.ops)
+    with _PLANS.to(f"{machine} {mesh} {func}") as answer:
+        if answer.found is None:
+            number = {op: index for index, op in enumerate(ops)}
+            near = _near_fastest(trials_of(func, mesh, machine), func)
+            answer.found = [
+                {number[op]: sharding for op, sharding in trial.known.ops.items()}
+                for trial in near
+            ]
+    return [
+        {ops[index]: sharding for index, sharding in plan.items()}
+        for plan in answer.found
+    ]
+
+
+def _near_fastest(trials: Sequence[Trial], func: FuncOp) -> list[Trial]:
+    """Return the trials that are about as fast as the fastest."""
     candidates = [
         timed(each.label, each, partial(float, each.seconds)) for each in trials
     ]
     best = cheapest("shardings", f"@{func.sym_name.data}", candidates).result
-    return [each.known.ops for each in trials if each.seconds <= NEAR * best.seconds]
+    return [each for each in trials if each.seconds <= NEAR * best.seconds]
