@@ -3,7 +3,7 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 
@@ -29,3 +29,8 @@ def about(op: Operation) -> Generator[None]:
 def op_of(error: BaseException) -> Operation | None:
     """Return the operation that an error is about, if it is known."""
     return getattr(error, "op", None)
+
+
+def called(value: SSAValue) -> str:
+    """Return the name of a value in a message, if it has one."""
+    return f"%{value.name_hint}" if value.name_hint else "a value without a name"

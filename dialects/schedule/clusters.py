@@ -20,6 +20,7 @@ from comet.dialects.collective.spmd import rank_count
 from comet.dialects.compound import ContractOp, ReduceOp
 from comet.dialects.compound.dims import element_type_of, names_of
 from comet.dialects.compound.gather import scatterings
+from comet.dialects.errors import called
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import NodeOp
 from comet.dialects.schedule.transfers import loads
@@ -70,7 +71,7 @@ def _passed(node: SpatialOp) -> str | None:
     for load in (load for op in _ops(node, NodeOp) for load in loads(op)):
         if {row, column} <= {*names_of(load.tile)}:
             return (
-                f"it loads %{load.tile.name_hint or 'a matrix'}, which Triton would "
+                f"it loads {called(load.tile)}, which Triton would "
                 "lay out by rows and pass between the blocks"
             )
     return None

@@ -42,7 +42,7 @@ from comet.dialects.dataflow import (
 from comet.dialects.dataflow.channel import ChannelMode
 from comet.dialects.dataflow.launch_axes import group_size
 from comet.dialects.dataflow.program import programs_in
-from comet.dialects.errors import OpError
+from comet.dialects.errors import OpError, called
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.dataflow.kernels import inside, rebuild_kernel
@@ -96,7 +96,7 @@ def plan_exchanges(kernel: KernelOp) -> tuple[PlannedExchange, ...]:
             raise OpError(
                 op,
                 f"connect-programs: @{kernel.sym_name.data} has {op.name} of "
-                f"%{op.input.name_hint or 'a value'}, and programs of one GPU exchange "
+                f"{called(op.input)}, and programs of one GPU exchange "
                 "the parts of reductions only; run lower-reductions before fuse, or "
                 "compile without ctas",
             )
@@ -120,7 +120,7 @@ def _planned(op: AllGatherOp) -> PlannedChannel:
     if missing := [dim for dim in split if dim not in tile]:
         raise OpError(
             op,
-            f"connect-programs: programs exchange %{op.input.name_hint or 'a value'}, "
+            f"connect-programs: programs exchange {called(op.input)}, "
             f"which has no {missing[0]}: groups with other rows would store to one "
             "place; let reductions have a value for each row, as with stream=false",
         )

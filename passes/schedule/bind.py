@@ -16,7 +16,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.from_ir.mapping import estimate_module
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective import CollectiveOp
-from comet.dialects.errors import OpError
+from comet.dialects.errors import OpError, called
 from comet.dialects.schedule.attributes import (
     BIND,
     BindingAttr,
@@ -217,7 +217,7 @@ def _described(block: Block) -> str:
     op = block.parent_op()
     if op is None or isinstance(op, FuncOp):
         return "the function"
-    results = ", ".join(f"%{result.name_hint}" for result in op.results)
+    results = ", ".join(map(called, op.results))
     return f"the node that makes {results}"
 
 

@@ -28,7 +28,7 @@ from comet.dialects.compound.dims import (
     with_element_type,
     with_level,
 )
-from comet.dialects.errors import OpError
+from comet.dialects.errors import OpError, called
 from comet.dialects.schedule import SpatialOp, TemporalOp, YieldOp
 from comet.dialects.schedule.accumulators import summands
 from comet.dialects.schedule.attributes import Combiner, LoopAttr
@@ -433,7 +433,7 @@ def _combiner(value: SSAValue, loops: Sequence[LoopAttr]) -> Combiner:
         raise OpError(
             op,
             f"fuse: loops over {', '.join(dict.fromkeys(lost))} end with "
-            f"%{value.name_hint}, which has another name for that; run "
+            f"{called(value)}, which has another name for that; run "
             "comet-accelerator, which makes several mappings",
         )
     if isinstance(op, Operation) and not set(lost).isdisjoint(reduced_dims(op)):

@@ -26,7 +26,7 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound import ContractOp, IndexOp
 from comet.dialects.compound.dims import extents_of, level_of
-from comet.dialects.errors import OpError
+from comet.dialects.errors import OpError, called
 from comet.dialects.schedule import CopyOp, SpatialOp, TemporalOp
 from comet.dialects.schedule.launch import LaunchAttr
 from comet.dialects.schedule.node import NodeOp, outside
@@ -172,7 +172,7 @@ def _loop_refusal(node: TemporalOp, memory: str) -> str:
     for load in loads:
         if load.descriptor is None:
             return (
-                f"{name} loads %{outside(load.source).name_hint} by pointers; see "
+                f"{name} loads {called(outside(load.source))} by pointers; see "
                 "use-descriptors"
             )
     if (load := _loaded_before(node, memory)) is not None:

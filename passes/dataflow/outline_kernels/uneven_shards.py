@@ -19,7 +19,7 @@ from comet.dialects.compound import ConcatOp, RenameOp, SliceOp
 from comet.dialects.compound.dims import extents_of
 from comet.dialects.compound.index import IndexOp
 from comet.dialects.compound.pad import resized_dims
-from comet.dialects.errors import OpError
+from comet.dialects.errors import OpError, called
 from comet.dialects.schedule import SpatialOp
 
 UnevenExtents: TypeAlias = Mapping[SSAValue, Mapping[str, int]]
@@ -47,7 +47,7 @@ def uneven_extents(region: SpmdOp) -> UnevenExtents:
                 raise OpError(
                     node,
                     f"outline-kernels: a kernel reads unequal shards of {dim}, and "
-                    f"%{value.name_hint or 'a value'}, which has no shards of it; give "
+                    f"{called(value)}, which has no shards of it; give "
                     "the dimension another name in one of them",
                 )
     return found

@@ -20,7 +20,7 @@ from comet.dialects.compound import (
     SliceOp,
 )
 from comet.dialects.compound.copied import is_copied, readers_of
-from comet.dialects.errors import OpError
+from comet.dialects.errors import OpError, called
 from comet.passes.analysis.op_groups import defining_ops, extents_conflict
 from comet.passes.analysis.padding import is_border
 from comet.passes.analysis.stored_values import format_stored
@@ -142,7 +142,7 @@ def check_graph(graph: Graph) -> None:
             raise OpError(
                 graph.func,
                 f"{NAME}: @{graph.func.sym_name.data} returns "
-                f"%{value.name_hint or 'a value'}, which no operation computes; return "
+                f"{called(value)}, which no operation computes; return "
                 "what is computed, and no more",
             )
 
@@ -155,7 +155,7 @@ def _check_views(graph: Graph) -> None:
             if isinstance(source, Operation) and is_repeated(source):
                 raise OpError(
                     op,
-                    f"{NAME}: '{op.name}' shows %{value.name_hint or 'a value'}, which "
+                    f"{NAME}: '{op.name}' shows {called(value)}, which "
                     f"is in no memory, as each op that reads a '{source.name}' does it "
                     "itself; show what it reads, or make it an argument of @"
                     f"{graph.func.sym_name.data}",

@@ -16,6 +16,7 @@ from comet.dialects.dataflow.merging import (
     merging_node,
     readers,
 )
+from comet.dialects.errors import called
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.attributes import Combiner
 from comet.dialects.schedule.masked_loops import (
@@ -155,7 +156,7 @@ def _unmovable(found: PartialFold) -> str | None:
         names = names_of(value)
         if found.inner in names and whole_of(value, found) is None:
             return (
-                f"%{value.name_hint or 'x'} is no part of whole sequences, but such as "
+                f"{called(value)} is no part of whole sequences, but such as "
                 "rows that are gathered in parts; leave the kernel out of the option"
             )
     if {*found.fold.combiners} != {Combiner.FOLD}:

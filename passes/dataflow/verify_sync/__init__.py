@@ -32,7 +32,7 @@ from comet.dialects.dataflow import (
 )
 from comet.dialects.dataflow.persistence import unfit_for_tiles
 from comet.dialects.dataflow.program import programs_in
-from comet.dialects.errors import OpError
+from comet.dialects.errors import OpError, called
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.levels import IRLevel, functions_at
 from comet.passes.dataflow.kernel_locals import is_signalled, node_result
@@ -125,7 +125,7 @@ def check_kernel(kernel: KernelOp) -> None:
         for value in _unawaited(node, kernel):
             raise OpError(
                 node,
-                f"verify-sync: @{kernel.sym_name.data} reads %{value.name_hint or 'x'} "
+                f"verify-sync: @{kernel.sym_name.data} reads {called(value)} "
                 "that other programs of the same launch make, and waits for nothing "
                 "that they signal; put the producer into a kernel of its own",
             )

@@ -28,6 +28,7 @@ from comet.dialects.dataflow.merging import (
     readers,
 )
 from comet.dialects.dataflow.shares import shares_of
+from comet.dialects.errors import called
 from comet.dialects.schedule import SpatialOp, TemporalOp
 from comet.dialects.schedule.masked_loops import copied_value
 
@@ -198,7 +199,7 @@ def _parts(arrive: ArriveOp, name: str) -> str | None:
             if not is_renamed(read, value) or any((d, d) not in names for d in blocks):
                 return (
                     f"the last program of @{name} to arrive reads "
-                    f"%{value.name_hint or 'x'} in other slices than programs store "
+                    f"{called(value)} in other slices than programs store "
                     "it; read it with the same dimensions"
                 )
     return None

@@ -32,6 +32,7 @@ from comet.dialects.arch import attached_system
 from comet.dialects.collective import AllReduceOp
 from comet.dialects.compound import ContractOp
 from comet.dialects.cost import estimate_of
+from comet.dialects.errors import called
 from comet.passes.analysis.functions import compute_functions, function_names
 from comet.passes.analysis.levels import compute_block
 from comet.passes.annotate_cost import AnnotateCostPass
@@ -77,7 +78,7 @@ def best_reductions(
         return place
     passes = [replace(place, kind=kind) for kind in FORMS]
     candidates = [timed(each.kind, each, partial(seconds, each)) for each in passes]
-    values = ", ".join(f"%{op.input.name_hint or 'a value'}" for op in found)
+    values = ", ".join(called(op.input) for op in found)
     return cheapest("all-reduces", values, candidates).result
 
 

@@ -13,7 +13,7 @@ from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.blocks import yielded_by
 from comet.dialects.compound import ExtentOp, FillOp, FoldOp, View
 from comet.dialects.compound.dims import extents_of, names_of
-from comet.dialects.errors import OpError
+from comet.dialects.errors import OpError, called
 from comet.dialects.schedule.attributes import NARROW
 from comet.passes.analysis.dependence import loaded_dims
 from comet.passes.analysis.levels import IRLevel, compute_block
@@ -89,7 +89,7 @@ def check_folds(func: FuncOp) -> None:
             if value.owner not in (step, *step.ops):
                 raise OpError(
                     op,
-                    f"fuse: the step of a fold over {dim} yields %{value.name_hint}, "
+                    f"fuse: the step of a fold over {dim} yields {called(value)}, "
                     "which it does not make; compute every iter_arg in the step",
                 )
         sizes = [extents_of(value).get(dim, 1) for value in op.ins]

@@ -1,9 +1,10 @@
 """Errors carry the op that they are about."""
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import test
+from xdsl.dialects.builtin import ModuleOp, i32
 
-from comet.dialects.errors import OpError, about, op_of
+from comet.dialects.errors import OpError, about, called, op_of
 
 OUTER, INNER = ModuleOp([]), ModuleOp([])
 
@@ -21,3 +22,10 @@ def test_an_op_that_an_error_carries_stays():
             raise OpError(INNER, "wrong")
     assert op_of(raised.value) is INNER
     assert op_of(ValueError("wrong")) is None
+
+
+def test_a_value_is_called_by_its_name_if_it_has_one():
+    (value,) = test.TestOp(result_types=[i32]).results
+    assert called(value) == "a value without a name"
+    value.name_hint = "x"
+    assert called(value) == "%x"

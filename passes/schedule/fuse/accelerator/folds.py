@@ -22,7 +22,7 @@ from comet.dialects.collective.analysis import result_states
 from comet.dialects.collective.state import FOLD, States, without_axes
 from comet.dialects.compound import FillOp, FoldOp, YieldOp
 from comet.dialects.compound.dims import names_of
-from comet.dialects.errors import OpError
+from comet.dialects.errors import OpError, called
 from comet.digraph import reachable
 from comet.passes.schedule.fuse.instance_ops import InstanceOps
 from comet.passes.schedule.tile_tree import Aliases, iter_args_of, resolve, users_of
@@ -107,7 +107,7 @@ def check_partials(nest: Sequence[tuple[Operation, ...]], states: States) -> Non
             if FOLD in states[value].partial.values() and not users <= inside:
                 raise OpError(
                     op,
-                    f"fuse: %{value.name_hint or 'a value'} is a partial of "
+                    f"fuse: {called(value)} is a partial of "
                     "'compound.fold' in each cluster, and another nest merges these "
                     "partials; use strategy=full",
                 )

@@ -19,6 +19,7 @@ from comet.dialects.collective.state import States
 from comet.dialects.compound import ContractOp, FoldOp
 from comet.dialects.compound.copied import origin_of
 from comet.dialects.compound.dims import names_of
+from comet.dialects.errors import called
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.passes.analysis.memory_chain import MemoryChain
 from comet.passes.schedule.fuse.accelerator.borders import needs_axes
@@ -179,7 +180,7 @@ class NestBuilder:
         if idle is None:
             last = next(last for op in reversed(ops) for last in op.results)
             raise PassFailedException(
-                f"fuse: %{last.name_hint or 'a number'} is computed only from numbers, "
+                f"fuse: {called(last)} is computed only from numbers, "
                 "and the loops of an accelerator's nodes need a dimension; compute it "
                 "from a tensor, with a dimension of extent 1 if need be"
             )

@@ -29,7 +29,7 @@ from comet.dialects.compound.copied import (
     reads_through,
 )
 from comet.dialects.compound.dims import extents_of, names_of
-from comet.dialects.errors import OpError
+from comet.dialects.errors import OpError, called
 from comet.passes.analysis.addresses import check_addresses
 from comet.passes.analysis.hardware_mesh import check_mesh
 from comet.passes.analysis.memory_chain import MemoryChain, memory_chain
@@ -248,8 +248,7 @@ def _check_results(instance: InstanceOps) -> None:
         is_argument = source is not None and source.owner is instance.func.body.block
         if is_argument or isinstance(value.owner, FillOp):
             raise PassFailedException(
-                f"fuse: @{instance.func.sym_name.data} returns the "
-                f"{'argument' if is_argument else 'constant'} "
-                f"%{value.name_hint or 'without a name'}, and accelerators have no "
-                "operation that only stores one; return computed values only"
+                f"fuse: @{instance.func.sym_name.data} returns {called(value)}, "
+                f"{'an argument' if is_argument else 'a constant'}, and accelerators "
+                "have no operation that only stores one; return computed values only"
             )

@@ -37,7 +37,7 @@ from comet.dialects.compound.dims import (
     names_of,
     with_extents,
 )
-from comet.dialects.errors import OpError
+from comet.dialects.errors import OpError, called
 from comet.dialects.schedule.attributes import LoopAttr
 from comet.passes.analysis.levels import spmd_region
 from comet.passes.analysis.op_groups import extents_of_op
@@ -188,14 +188,14 @@ def _check_ops(func: FuncOp, ops: Stage, shards: GroupShards) -> None:
         if isinstance(op, View):
             raise OpError(
                 op,
-                f"fuse: %{op.result.name_hint or 'a value'} of @{name} is a view, "
+                f"fuse: {called(op.result)} of @{name} is a view, "
                 "which programs that exchange do not have in registers; compile "
                 "without ctas",
             )
         if isinstance(op, CollectiveOp) and _sends_shards(op, shards.loop):
             raise OpError(
                 op,
-                f"fuse: ranks of @{name} exchange %{op.input.name_hint or 'a value'}, "
+                f"fuse: ranks of @{name} exchange {called(op.input)}, "
                 f"of which each program of a group has a part of {shards.loop.dim}; "
                 f"let ranks split what programs do, as in dim={shards.loop.dim}, or "
                 "compile without ctas",
@@ -279,7 +279,7 @@ def _check_results(outs: Sequence[SSAValue], ops: Stage, dim: str) -> None:
             if value in outs and dim not in names_of(value):
                 raise OpError(
                     op,
-                    f"fuse: %{value.name_hint or 'a result'} has no {dim}, so all "
+                    f"fuse: {called(value)} has no {dim}, so all "
                     "programs of a group have all of it, and none a part to store; "
                     "compile without ctas, or split another dimension with dim",
                 )

@@ -31,7 +31,7 @@ from comet.dialects.compound.dims import joined_extents, with_level
 from comet.dialects.compound.gather import scatterings
 from comet.dialects.compound.views import readers_of, sources
 from comet.dialects.dataflow import KernelOp
-from comet.dialects.errors import OpError
+from comet.dialects.errors import OpError, called
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.grid import grid_nodes
@@ -439,7 +439,7 @@ def _check_loops(func: FuncOp) -> None:
             if dim not in known:
                 raise OpError(
                     node,
-                    f"fuse: the node of %{node.outs[0].name_hint} loops over {dim}, "
+                    f"fuse: the node of {called(node.outs[0])} loops over {dim}, "
                     "which only constants have; make the constant an argument of the "
                     "function",
                 )

@@ -26,7 +26,7 @@ from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import GpuLevels, gpu_levels
 from comet.dialects.compound.dims import ceil_div
 from comet.dialects.cost import Figures, Model, TimeUnit, annotate
-from comet.dialects.errors import OpError
+from comet.dialects.errors import OpError, called
 from comet.dialects.schedule import SpatialOp
 from comet.dialects.schedule.node import NodeOp, repeats_programs
 from comet.passes.analysis.grid import grid_nodes
@@ -113,7 +113,7 @@ def described_need(
 
 
 def _outs(node: SpatialOp) -> str:
-    return ", ".join(f"%{value.name_hint or 'a result'}" for value in node.outs)
+    return ", ".join(map(called, node.outs))
 
 
 def _numbers(op: NodeOp, kernel: SpatialOp, tiling: KernelTiling) -> Numbers:

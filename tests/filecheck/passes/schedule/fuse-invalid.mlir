@@ -27,7 +27,7 @@ func.func @f(%x: tensor<4x32xf16, #compound.dims<M, N>>) -> (tensor<4x32xf16, #c
   func.return %y, %x : tensor<4x32xf16, #compound.dims<M, N>>, tensor<4x32xf16, #compound.dims<M, N>>
 }
 
-// CHECK: fuse: @f returns the argument %x, and accelerators have no operation that only stores one; return computed values only
+// CHECK: fuse: @f returns %x, an argument, and accelerators have no operation that only stores one; return computed values only
 
 // -----
 
@@ -36,7 +36,7 @@ func.func @f(%x: tensor<4x32xf16, #compound.dims<M, N>>) -> tensor<4x32xf16, #co
   func.return %c : tensor<4x32xf16, #compound.dims<M, N>>
 }
 
-// CHECK: fuse: @f returns the constant %c, and accelerators have no operation that only stores one; return computed values only
+// CHECK: fuse: @f returns %c, a constant, and accelerators have no operation that only stores one; return computed values only
 
 // -----
 
@@ -211,4 +211,4 @@ func.func @padded(%x: tensor<6x4xf32, #compound.dims<M, N>>) -> tensor<8x4xf32, 
   func.return %y : tensor<8x4xf32, #compound.dims<M, N>>
 }
 
-// CHECK: fuse: @padded returns the argument %y, and accelerators have no operation that only stores one; return computed values only
+// CHECK: fuse: @padded returns %y, an argument, and accelerators have no operation that only stores one; return computed values only
