@@ -295,6 +295,12 @@ def view_renamed(op: RenameOp, memory: KernelMemory) -> Buffer:
             f"lower-to-triton: {op.input.type} comes from other ranks and cannot be "
             "seen in parts; split a dimension that is not gathered",
         )
+    if buffer.pointer is None and type(buffer) is Buffer:  # positions
+        raise OpError(
+            op,
+            f"lower-to-triton: {op.input.type} has positions, which are not in memory; "
+            "run lower-views before fuse",
+        )
     extents = extents_of(op.result)
     in_order = not isinstance(buffer, TableRows) and not any(buffer.shifts.values())
     whole = buffer.elements == elements_of(op.input)  # not the first part of a slice

@@ -201,3 +201,20 @@ func.func @f(%x: tensor<4x2xf32, #compound.dims<V, D @HBM>>, %i: tensor<6xi32, #
   }
   func.return %y : tensor<6x2xf32, #compound.dims<T, D @HBM>>
 }
+
+// -----
+
+// CHECK: lower-to-triton: tensor<6xi32, #compound.dims<M @HBM>> has positions, which are not in memory; run lower-views before fuse
+!x = tensor<3x2xf32, #compound.dims<A, B @HBM>>
+!i = tensor<3x2xi32, #compound.dims<A, B @HBM>>
+func.func @f(%x: !x) -> !x {
+  %m = compound.index : tensor<6xi32, #compound.dims<M @HBM>>
+  %i = compound.rename %m split "M" : tensor<6xi32, #compound.dims<M @HBM>> -> !i
+  %y = schedule.spatial on grid [g0: A = 3] ins(%x, %i : !x, !i) outs(!x) {
+  ^bb0(%x1: tensor<1x2xf32, #compound.dims<A, B @REG>>, %i1: tensor<1x2xi32, #compound.dims<A, B @REG>>):
+    %f = compound.cast %i1 : tensor<1x2xi32, #compound.dims<A, B @REG>> -> tensor<1x2xf32, #compound.dims<A, B @REG>>
+    %y1 = compound.map add %x1, %f : tensor<1x2xf32, #compound.dims<A, B @REG>>, tensor<1x2xf32, #compound.dims<A, B @REG>> -> tensor<1x2xf32, #compound.dims<A, B @REG>>
+    schedule.yield %y1 : tensor<1x2xf32, #compound.dims<A, B @REG>>
+  }
+  func.return %y : !x
+}
