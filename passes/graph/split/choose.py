@@ -3,9 +3,10 @@ Chooses split-K: the parts of a reduction whose few results leave multiprocessor
 
 A kernel has one program for each tile of its results: decoding has few, and so has a
 product with few rows. Each number of parts is tried on a copy of the module, which is
-lowered to kernels and priced. Products are split on one GPU only, those that read one
-value together, as one launch may have all of them; products of a long function are
-tried in small functions, as each trial fuses its function again.
+lowered to kernels and priced. Products that read one value are split together, as one
+launch may have all of them. Those of a long function are tried in small functions, as
+each trial fuses its function again; so are those of several ranks, which are split
+where ranks exchange neither operands nor results.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from comet.passes.analysis.functions import compute_functions, function_names
 from comet.passes.analysis.levels import compute_block
 from comet.passes.graph.split import SplitPass, ops_with, plan_split
 from comet.passes.graph.split.products import products_of
+from comet.passes.graph.split.shards import Shards, shards_in
 from comet.passes.graph.split.trials import described, products_alone
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.fuse.gpu.trial import Noted, noted
@@ -139,17 +141,17 @@ def choose_splits(
         [SplitPass(dim, parts) for parts in part_counts(extent, ranks, gpu)]
         for dim, extent in folds_of_few_results(module, gpu).items()
     ]
-    groups = list(products_by_operand(module)) if ranks == 1 else []
+    groups = list(products_by_operand(module))
     rest = (*to_kernels, *to_plans)
     limits = Limits(
         gpu.times.launch + LEAST_EXCHANGES * gpu.times.exchange, LEAST_SAVED
     )
-    if not _is_long(module):
+    if ranks == 1 and not _is_long(module):
         products = [group.splits(gpu) for group in groups]
         return _fastest_splits(Trials(module, rest), [*products, *folds])
     if found := _fastest_splits(Trials(module, to_kernels), folds):
         return found
-    found = list(_of_products(module, groups, _by_priority(rest), limits))
+    found = list(_of_products(module, groups, by_priority(rest), limits))
     return found[::-1]  # A split numbers later values anew, which may name products.
 
 
@@ -177,7 +179,7 @@ def _of_products(
             yield from (splits[index] for index in known[key])
 
 
-def _by_priority(passes: Sequence[ModulePass]) -> list[ModulePass]:
+def by_priority(passes: Sequence[ModulePass]) -> list[ModulePass]:
     """Return passes of which `fuse` compares fewer strategies: trials are many."""
     return [
         replace(each, strategy="priority")
@@ -278,6 +280,7 @@ class Products:
     """Products that sum over the same dimensions and read one value, by name."""
 
     by_name: Mapping[str, ContractOp]
+    shards: Shards = field(default_factory=Shards)
 
     def splits(self, gpu: Device) -> list[SplitPass]:
         """Return the splits to try: of the first summed dimension that has parts."""
@@ -285,7 +288,7 @@ class Products:
         extents = joined_extents(first.operands)
         terms = prod(extents[dim] for dim in first.contracted)
         names = " ".join(self.by_name)
-        tiles = sum(map(_tiles, self.by_name.values()))
+        tiles = sum(_tiles(op, self.shards) for op in self.by_name.values())
         for dim in first.contracted:
             counts = part_counts(extents[dim], 1, gpu, terms)
             if found := [n for n in counts if n * tiles <= WAVES * gpu.multiprocessors]:
@@ -310,17 +313,19 @@ def products_by_operand(module: ModuleOp) -> Iterator[Products]:
     """
     Yield the products of a module, those that read one value together.
 
-    Without those that share an accumulator with others that they are added to.
+    Without those that share an accumulator with others that they are added to, and
+    those whose operands or results ranks exchange.
     """
     for func in compute_functions(module):
+        shards = shards_in(func, module)
         groups: dict[tuple[SSAValue, Sequence[str]], dict[str, ContractOp]] = {}
         for name, op in products_of(func).items():
-            if shares_accumulator(op):
+            if shares_accumulator(op) or shards.are_exchanged_for(op):
                 continue
             keys = [(value, op.contracted) for value in op.operands]
             key = next((key for key in keys if key in groups), keys[0])
             groups.setdefault(key, {})[name] = op
-        yield from map(Products, groups.values())
+        yield from (Products(by_name, shards) for by_name in groups.values())
 
 
 def shares_accumulator(op: ContractOp) -> bool:
@@ -348,9 +353,9 @@ def _results(op: FoldOp) -> int:
     return min(sizes, default=1)
 
 
-def _tiles(op: ContractOp) -> int:
-    """Return the programs of a product with tiles of `TILE` rows and columns."""
-    extents = joined_extents(op.operands)
+def _tiles(op: ContractOp, shards: Shards) -> int:
+    """Return a rank's programs of a product, of `TILE` rows and columns each."""
+    extents = shards.extents(op)
     batch, rows, columns, _ = (prod(extents[d] for d in dims) for dims in op.roles)
     return batch * ceil_div(rows, TILE) * ceil_div(columns, TILE)
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
+from comet.dialects.collective.spmd import sharding_attr
 from comet.dialects.compound import CastOp, ContractOp, FillOp, IndexOp, MapOp
 from comet.dialects.description import Description
 from comet.passes.analysis.functions import compute_functions, function_of
+from comet.passes.sharding.insert_collectives.local_body import restricted
+from comet.passes.sharding.shardings import SHARD, sharding_of_op
 
 CONSTANTS = FillOp | IndexOp
 """Ops whose results depend on no other value: kernels compute them themselves."""
@@ -41,10 +44,23 @@ def _function(products: Mapping[str, ContractOp]) -> FuncOp:
     outside = [value for value in read if value not in made]
     stored = [v for v in computed if any(u.operation not in ops for u in v.uses)]
     func = function_of("_".join(products), (*constants, *ops), outside, stored)
+    _shard_arguments(func)
     copies = [op for op in func.body.block.ops if isinstance(op, ContractOp)]
     for name, copy in zip(products, copies, strict=True):
         copy.result.name_hint = name
     return func
+
+
+def _shard_arguments(func: FuncOp) -> None:
+    """Annotate arguments with the shardings in which ops read them, if any."""
+    shardings = [
+        restricted(sharding_of_op(use.operation), argument)
+        for argument in func.args
+        for use in list(argument.uses)[:1]
+    ]
+    if any(shardings):
+        attributes = ({SHARD: sharding_attr(sharding)} for sharding in shardings)
+        func.arg_attrs = ArrayAttr(map(DictionaryAttr, attributes))
 
 
 def described(module: ModuleOp) -> Hashable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -36,7 +36,7 @@ from comet.passes.graph.group_sums import GroupSumsPass
 from comet.passes.graph.lower_views import LowerViewsPass
 from comet.passes.graph.sink_renames import SinkRenamesPass
 from comet.passes.graph.sink_scales import SinkScalesPass
-from comet.passes.graph.split.choose import choose_splits
+from comet.passes.graph.split.choose import by_priority, choose_splits
 from comet.passes.graph.stream import StreamPass
 from comet.passes.graph.use_exp2 import UseExp2Pass
 from comet.passes.graph.use_ge import UseGePass, plan_comparisons
@@ -47,7 +47,7 @@ from comet.passes.pipelines.triton_distributed.best_plans import (
     best_group,
     best_reductions,
     best_shardings,
-    is_long,
+    best_splits,
     seconds_of,
 )
 from comet.passes.pipelines.triton_distributed.options import (
@@ -141,7 +141,7 @@ class TritonDistributedPass(TritonOptions):
             then += self._to_exchanges(module, level)
         then += self._to_kernels(level)
         if elementary and self.group == 1:
-            yield from self._split(module, then)
+            yield from self._split(ctx, module, then)
         for index, pass_ in enumerate(then):
             yield self._best(ctx, module, pass_, then[index + 1 :])
         if self.instances > 1:
@@ -176,29 +176,32 @@ class TritonDistributedPass(TritonOptions):
         """Return a pass, or of several ranks the one with the fastest launch plan."""
         several = self.ranks > 1 and self.group == 1
         if isinstance(pass_, PlaceCollectivesPass) and several and self.kind == AUTO:
-            seconds = partial(self._seconds, ctx, module, rest)
+            seconds = partial(self._sketch._seconds, ctx, module, rest)
             return best_reductions(module, pass_, seconds)
         free = self.strategy == self.between == self.kernels == AUTO
         if isinstance(pass_, FusePass) and several and free:
-            # The search for a pattern prices many plans: too many for a long region.
-            tried = self._by_bsp if self.pattern == AUTO and is_long(module) else self
-            seconds = partial(tried._seconds, ctx, module, rest)
+            seconds = partial(self._sketch._seconds, ctx, module, rest)
             return best_fusion(module, pass_, seconds)
         return pass_
 
     @property
-    def _by_bsp(self) -> Self:
-        """The pipeline with the pattern that needs no search."""
-        free = dict.fromkeys(("blocks", "persistent", "tiles", "sources"))
-        return replace(self, pattern="bsp", inputs="copied", **free)
+    def _sketch(self) -> Self:
+        """The pipeline without the search for tiles, to compare launch plans."""
+        return replace(self, tiles="kept") if self.tiles is None else self
 
     def _seconds(
         self, ctx: Context, module: ModuleOp, then: Sequence[ModulePass], it: ModulePass
     ) -> float:
         """Return what a launch plan takes that the pass `it` and `then` make."""
+        return self._seconds_of_plan(ctx, module, (it, *then))
+
+    def _seconds_of_plan(
+        self, ctx: Context, module: ModuleOp, passes: Iterable[ModulePass]
+    ) -> float:
+        """Return what a launch plan takes that `passes` make of several ranks."""
         copy = module.clone()
-        passes = chain([it], then, self._to_channels(), self.to_target(copy))
-        return seconds_of(ctx, copy, passes)
+        rest = chain(passes, self._to_channels(), self.to_target(copy))
+        return seconds_of(ctx, copy, rest)
 
     def _to_shards(
         self, ctx: Context, module: ModuleOp, is_sharded: bool
@@ -225,9 +228,8 @@ class TritonDistributedPass(TritonOptions):
 
     def _seconds_in_shards(self, ctx: Context, copy: ModuleOp) -> float:
         """Compile a copy of a module with shardings, and return what its plan takes."""
-        pattern = "fused" if self.pattern == AUTO else self.pattern
         strategy = "priority" if self.strategy == AUTO else self.strategy
-        tried = replace(self, dim=None, pattern=pattern, strategy=strategy)
+        tried = replace(self._sketch, dim=None, strategy=strategy)
         return seconds_of(ctx, copy, tried.passes(ctx, copy))
 
     def _to_elementary(self, module: ModuleOp) -> Iterator[ModulePass]:
@@ -247,19 +249,28 @@ class TritonDistributedPass(TritonOptions):
             yield StreamPass(counts=self.group == 1)
 
     def _split(
-        self, module: ModuleOp, then: Sequence[ModulePass]
-    ) -> Iterator[ModulePass]:
+        self, ctx: Context, module: ModuleOp, then: Sequence[ModulePass]
+    ) -> Iterable[ModulePass]:
         """
-        Yield the passes that split dimensions over programs, if there are any.
+        Return the passes that split dimensions over programs, if there are any.
 
         `then` lowers the elementary ops of `module` to kernels.
         """
-        if self.split == "auto":
-            fuse = next(i for i, each in enumerate(then) if isinstance(each, FusePass))
-            plans = then[fuse + 1 :] if self.instances == 1 else ()
-            yield from choose_splits(module, self.ranks, then[: fuse + 1], plans)
-        elif self.split != "none":
-            yield from parse_splits(self.split)
+        if self.split == "none":
+            return ()
+        if self.split != "auto":
+            return parse_splits(self.split)
+        fuse = next(i for i, each in enumerate(then) if isinstance(each, FusePass))
+        kernels, plans = then[: fuse + 1], then[fuse + 1 :]
+        if self.instances == 1:
+            return choose_splits(module, 1, kernels, plans)
+        tried = self._sketch
+        to_plans = (*plans, *tried._to_channels())
+        splits = choose_splits(module, self.ranks, kernels, to_plans)
+        rest = by_priority(then)
+        return best_splits(
+            module, splits, lambda s: tried._seconds_of_plan(ctx, module, (*s, *rest))
+        )
 
     def _to_exchanges(self, module: ModuleOp, level: IRLevel) -> Iterator[ModulePass]:
         """Yield the passes to a region of local ops and collectives that move data."""
@@ -308,12 +319,13 @@ class TritonDistributedPass(TritonOptions):
         if self.group > 1:
             yield ConnectProgramsPass()
         else:
-            free = self.tiles is None and self.pattern == self.factors == AUTO
+            free = self.pattern == self.factors == AUTO
+            chosen = {None: AUTO if free else None, "kept": None}
             yield BspToDataflowPass(
                 self.pattern,
                 self.blocks,
                 self.persistent,
-                AUTO if free else self.tiles,
+                chosen.get(self.tiles, self.tiles),
                 self.inputs,
                 self.sources,
             )

@@ -8,6 +8,8 @@ more.
 
 What ranks shard: `choose-shardings` estimates the time of ops, and not of kernels.
 
+What ranks split: products are tried in small functions, without what follows them.
+
 How many kernels ranks launch: `fuse` prices kernels before they exchange anything. A
 kernel that reads what other ranks send has tiles within their shards, or waits for
 them; so fewer kernels than those that `fuse` takes may be faster.
@@ -36,6 +38,7 @@ from comet.dialects.errors import called
 from comet.passes.analysis.functions import compute_functions, function_names
 from comet.passes.analysis.levels import compute_block
 from comet.passes.annotate_cost import AnnotateCostPass
+from comet.passes.graph.split import SplitPass
 from comet.passes.graph.split.choose import MAX_OPS
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.fuse.strategy import Name
@@ -129,6 +132,26 @@ def best_fusion(
         timed(name, each, partial(seconds, each)) for name, each in passes.items()
     ]
     return cheapest("kernels of ranks", function_names(module), candidates).result
+
+
+def best_splits(
+    module: ModuleOp,
+    splits: Sequence[SplitPass],
+    seconds: Callable[[Sequence[SplitPass]], float],
+) -> Sequence[SplitPass]:
+    """
+    Return `splits` if the launch plan is faster with them, none otherwise.
+
+    `seconds` compiles the module with some of them, and prices the launch plan.
+    """
+    if not splits:
+        return ()
+    labels = "; ".join(split.label for split in splits)
+    candidates = [
+        timed(name, tried, partial(seconds, tried))
+        for name, tried in (("none", ()), (labels, splits))
+    ]
+    return cheapest("splits of ranks", function_names(module), candidates).result
 
 
 def best_group(

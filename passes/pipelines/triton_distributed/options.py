@@ -36,7 +36,7 @@ OF_RANKS: Requests = {
     "pattern": frozenset(("bsp", "auto")),
     "blocks": frozenset((None,)),
     "persistent": frozenset((None, False)),
-    "tiles": frozenset((None, "auto")),
+    "tiles": frozenset((None, "auto", "kept")),
     "inputs": frozenset(("copied",)),
     "sources": frozenset((None,)),
     "kind": frozenset(("auto", "allreduce")),
@@ -77,7 +77,10 @@ class TritonOptions(Pipeline):
     """See `bsp-to-dataflow`."""
 
     tiles: str | None = None
-    """See `bsp-to-dataflow`; `auto` if `pattern` and `factors` are."""
+    """
+    See `bsp-to-dataflow`; `auto` if `pattern` and `factors` are, unless it is `kept`:
+    tiles are those that `tile` chose.
+    """
 
     inputs: Literal["copied", "symmetric"] = "copied"
     """See `bsp-to-dataflow`."""

@@ -376,7 +376,6 @@ def test_splits_are_compared_with_their_parts_merged_in_one_launch() -> None:
 def test_other_products_are_not_split() -> None:
     assert splits(GEMM.format(M=4096, N=4096, K=8192)) == []
     assert splits(GEMM.format(M=16, N=512, K=64)) == []
-    assert splits(GEMM.format(M=16, N=512, K=8192), ranks=4) == []
 
 
 def test_products_of_long_functions_are_tried_alone() -> None:
