@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 from hashlib import sha256
-from importlib.metadata import version
+from importlib.metadata import entry_points, version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -31,10 +31,22 @@ def versions() -> dict[str, str]:
 
 @cache
 def source_digest() -> str:
-    """Return the SHA-256 of the source files on which answers depend, read once."""
-    specs = filter(None, map(find_spec, DECIDING))
+    """
+    Return the SHA-256 of the source files on which answers depend, read once.
+
+    These are comet's, and those of the packages that publish passes, dialects or
+    targets: they may change without a new version.
+    """
+    specs = filter(None, map(find_spec, (*DECIDING, *publishers())))
     files = (Path(spec.origin) for spec in specs if spec.origin is not None)
     return digest_of(file.parent if file.stem == "__init__" else file for file in files)
+
+
+def publishers() -> list[str]:
+    """Return the packages, other than xDSL and comet, that publish parts of xDSL."""
+    found = entry_points(group="xdsl.universe")
+    packages = {entry.module.partition(".")[0] for entry in found}
+    return sorted(packages - {"comet", "xdsl"})
 
 
 def digest_of(paths: Iterable[Path]) -> str:

@@ -1,6 +1,7 @@
 """Answers that are kept in a file: what they answer, and who may share the file."""
 
 import sqlite3
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -16,7 +17,7 @@ from comet.api.answer import Answer
 from comet.api.exploring import explore
 from comet.api.question import Question, Sampling
 from comet.api.source import Source
-from comet.api.versions import digest_of, source_digest
+from comet.api.versions import digest_of, publishers, source_digest
 from comet.batch import store as store_module
 from comet.batch.store import Store, digest, is_finished, recalled
 from comet.tools.comet_explore import main
@@ -117,6 +118,23 @@ def test_the_source_is_names_and_texts_of_files(tmp_path: Path):
     (tmp_path / "price.py").rename(tmp_path / "cost.py")
     assert len({first, changed, digest_of([tmp_path])}) == 3
     assert source_digest() == source_digest() != digest_of([])
+
+
+def test_the_digest_depends_on_packages_that_publish_ops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    info = tmp_path / "my_ops-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-ops\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[xdsl.universe]\nmy_ops = my_ops:MINE\n")
+    module = tmp_path / "my_ops.py"
+    module.write_text("MINE = None\n")
+    first = source_digest.__wrapped__()
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    assert "my_ops" in publishers()
+    found = source_digest.__wrapped__()
+    module.write_text("MINE = 1\n")
+    assert len({first, found, source_digest.__wrapped__()}) == 3
 
 
 def test_the_pipeline_names_the_file_of_the_question(store: Store, answer: Answer):
