@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from comet.codegen.taxes import MODEL
-from comet.cost.gpu.spent import RESOURCES
+from comet.cost.gpu.spent import RESOURCES, Resource
 from comet.cost.gpu.taxes import Taxes
 from comet.report.numbers import BYTES, MICROSECONDS, conserved, percent
 from comet.report.page import Folded, Part, Section, Table, note, table
@@ -171,7 +171,9 @@ def _kernels(figures: PlanFigures) -> Iterator[Part]:
         "shared memory are those of one program."
     )
     spent = [kernel.spent for kernel in figures.kernels]
-    used = [name for name in RESOURCES if any(parts.get(name) for parts in spent)]
+    used: list[Resource] = [
+        name for name in RESOURCES if any(parts.get(name) for parts in spent)
+    ]
     rows = [
         (kernel.name, *(_us(parts.get(name, 0.0)) for name in used))
         for kernel, parts in zip(figures.kernels, spent, strict=True)
