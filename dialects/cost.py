@@ -84,6 +84,13 @@ class Figures:
         return self.roofline is not None
 
     @property
+    def busy(self) -> Number | None:
+        """Programs: the latency without the taxes."""
+        taxes = (self.launch_tax, self.synchronization_tax, self.locality_tax)
+        known = [tax for tax in taxes if tax is not None]
+        return self.latency - sum(known) if len(known) == len(taxes) else None
+
+    @property
     def limit(self) -> str:
         """
         What takes the most time; empty if the model does not say.
@@ -96,7 +103,8 @@ class Figures:
             "compute": self.memory_window,
             "memory traffic": self.optional_stalls,
             "fill, drain and collectives": self.compulsory_stalls,
-            "launches": self.launch_tax,
+            "kernels": self.busy,
+            "launch": self.launch_tax,
             "synchronization": self.synchronization_tax,
             "intermediates": self.locality_tax,
         }

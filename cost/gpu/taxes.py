@@ -65,6 +65,18 @@ class Taxes:
         return max(parts, key=lambda name: parts[name])
 
 
+@dataclass(frozen=True)
+class PlanTime:
+    """What launch plans take."""
+
+    seconds: float
+    bound: str = ""
+    """What takes most of it, empty if that is not known."""
+
+    def __float__(self) -> float:
+        return self.seconds
+
+
 def taxes_of(segments: Iterable[Segment], ranks: int) -> Taxes:
     """Return the sums over segments, divided by the number of ranks."""
     sums: dict[TimeKind, float] = dict.fromkeys(TIME_KIND.values(), 0.0)

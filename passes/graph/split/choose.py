@@ -27,6 +27,7 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.program import priced
 from comet.cost.gpu.device import Device
+from comet.cost.gpu.taxes import PlanTime
 from comet.dialects.arch import attached_system
 from comet.dialects.collective.base import CollectiveOp
 from comet.dialects.compound import ContractOp, FoldOp
@@ -111,10 +112,10 @@ class Trials:
     names: Mapping[str, str] = field(default_factory=dict[str, str])
     """The names of products in this module, where it is not the one to be split."""
 
-    def seconds(self, splits: Iterable[SplitPass], gpu: Device) -> float:
+    def time(self, splits: Iterable[SplitPass], gpu: Device) -> PlanTime:
         """Return the estimated time of the module after some splits."""
         here = (self.here(split) for split in splits)
-        return _seconds(self.module, (*here, *self.rest), gpu)
+        return _time(self.module, (*here, *self.rest), gpu)
 
     def here(self, split: SplitPass) -> SplitPass:
         """Return a split with the names that its products have in this module."""
@@ -215,21 +216,22 @@ def _fastest(
     splits = (None, *chain.from_iterable(options))
     number = {split: index for index, split in enumerate(splits)}
     lists = [(*before, *((split,) if split else ())) for split in splits]
-    tasks = [partial(noted, partial(trials.seconds, each, gpu)) for each in lists]
+    tasks = [partial(noted, partial(trials.time, each, gpu)) for each in lists]
 
     def price(
-        split: SplitPass | None, done: Ahead[Noted[float]]
+        split: SplitPass | None, done: Ahead[Noted[PlanTime]]
     ) -> Found[SplitPass | None]:
         tried[split] = inf
-        seconds = done.result(number[split]).learned()
+        time = done.result(number[split]).learned()
+        seconds = time.seconds
         whole = tried.get(None, inf)
         if split is not None and (1 - limits.saved) * whole < seconds < whole:
             raise NotCheaper(f"{1e6 * seconds:.3f} us, which saves too little")
         tried[split] = seconds
-        return Found(split, Cost(seconds))
+        return Found(split, Cost(seconds), time.bound)
 
     def candidates(
-        done: Ahead[Noted[float]],
+        done: Ahead[Noted[PlanTime]],
     ) -> Iterator[Candidate[SplitPass | None]]:
         yield Candidate("none", partial(price, None, done))
         for splits in options if tried[None] >= limits.seconds else ():
@@ -387,15 +389,17 @@ def part_counts(
         per_rank *= 2
 
 
-def _seconds(module: ModuleOp, passes: Sequence[ModulePass], gpu: Device) -> float:
+def _time(module: ModuleOp, passes: Sequence[ModulePass], gpu: Device) -> PlanTime:
     """Return the estimated time of the launch plans, or of kernels and collectives."""
     copy = module.clone()
     PassPipeline(tuple(passes)).apply(Context(), copy)
     plans = [plan for func in compute_functions(copy) for plan in programs_in(func)]
     if not plans:
-        return kernel_seconds(copy, gpu)
+        return PlanTime(kernel_seconds(copy, gpu))
     system = attached_system(copy)
-    return sum(priced(plan, system).timeline.latency for plan in plans)
+    prices = [priced(plan, system) for plan in plans]
+    longest = max(prices, key=float)
+    return PlanTime(sum(map(float, prices)), longest.bound)
 
 
 def kernel_seconds(module: ModuleOp, gpu: Device) -> float:

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from comet.cost.from_ir.gpus import device_of
+from comet.cost.gpu.taxes import PlanTime
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.schedule import SpatialOp
@@ -48,7 +49,7 @@ from comet.passes.pipelines.triton_distributed.best_plans import (
     best_reductions,
     best_shardings,
     best_splits,
-    seconds_of,
+    time_of,
 )
 from comet.passes.pipelines.triton_distributed.options import (
     TritonOptions,
@@ -153,13 +154,13 @@ class TritonDistributedPass(TritonOptions):
     def _best_ctas(self, ctx: Context, module: ModuleOp) -> int:
         """Return the number of programs in a group with the fastest launch plan."""
 
-        def seconds(ctas: int) -> float:
+        def time(ctas: int) -> PlanTime:
             copy = module.clone()
-            return seconds_of(ctx, copy, self._in_groups(ctas).passes(ctx, copy))
+            return time_of(ctx, copy, self._in_groups(ctas).passes(ctx, copy))
 
         named = self.dim is not None
         sizes = (1, *group_sizes(ctx, module, self.dims, self.ranks, named=named))
-        return best_group(module, sizes, seconds)
+        return best_group(module, sizes, time)
 
     def _in_groups(self, ctas: int) -> Self:
         """The pipeline with groups of so many programs; one program shares nothing."""
@@ -176,12 +177,12 @@ class TritonDistributedPass(TritonOptions):
         """Return a pass, or of several ranks the one with the fastest launch plan."""
         several = self.ranks > 1 and self.group == 1
         if isinstance(pass_, PlaceCollectivesPass) and several and self.kind == AUTO:
-            seconds = partial(self._sketch._seconds, ctx, module, rest)
-            return best_reductions(module, pass_, seconds)
+            time = partial(self._sketch._time, ctx, module, rest)
+            return best_reductions(module, pass_, time)
         free = self.strategy == self.between == self.kernels == AUTO
         if isinstance(pass_, FusePass) and several and free:
-            seconds = partial(self._sketch._seconds, ctx, module, rest)
-            return best_fusion(module, pass_, seconds)
+            time = partial(self._sketch._time, ctx, module, rest)
+            return best_fusion(module, pass_, time)
         return pass_
 
     @property
@@ -189,19 +190,19 @@ class TritonDistributedPass(TritonOptions):
         """The pipeline without the search for tiles, to compare launch plans."""
         return replace(self, tiles="kept") if self.tiles is None else self
 
-    def _seconds(
+    def _time(
         self, ctx: Context, module: ModuleOp, then: Sequence[ModulePass], it: ModulePass
-    ) -> float:
+    ) -> PlanTime:
         """Return what a launch plan takes that the pass `it` and `then` make."""
-        return self._seconds_of_plan(ctx, module, (it, *then))
+        return self._time_of_plan(ctx, module, (it, *then))
 
-    def _seconds_of_plan(
+    def _time_of_plan(
         self, ctx: Context, module: ModuleOp, passes: Iterable[ModulePass]
-    ) -> float:
+    ) -> PlanTime:
         """Return what a launch plan takes that `passes` make of several ranks."""
         copy = module.clone()
         rest = chain(passes, self._to_channels(), self.to_target(copy))
-        return seconds_of(ctx, copy, rest)
+        return time_of(ctx, copy, rest)
 
     def _to_shards(
         self, ctx: Context, module: ModuleOp, is_sharded: bool
@@ -220,17 +221,17 @@ class TritonDistributedPass(TritonOptions):
             yield AddCtasPass(self.group)
             yield from distribute_over_programs(ctx, module, self.dims, self.ranks)
         elif self.chooses_shardings(stated=is_sharded):
-            yield best_shardings(module, partial(self._seconds_in_shards, ctx))
+            yield best_shardings(module, partial(self._time_in_shards, ctx))
         elif is_sharded:
             yield PropagateShardingsPass()
         elif self.ranks > 1:
             yield from distribute_over_ranks(module, self.dims)
 
-    def _seconds_in_shards(self, ctx: Context, copy: ModuleOp) -> float:
+    def _time_in_shards(self, ctx: Context, copy: ModuleOp) -> PlanTime:
         """Compile a copy of a module with shardings, and return what its plan takes."""
         strategy = "priority" if self.strategy == AUTO else self.strategy
         tried = replace(self._sketch, dim=None, strategy=strategy)
-        return seconds_of(ctx, copy, tried.passes(ctx, copy))
+        return time_of(ctx, copy, tried.passes(ctx, copy))
 
     def _to_elementary(self, module: ModuleOp) -> Iterator[ModulePass]:
         """Yield the passes that make elementary ops of those of `module`."""
@@ -269,7 +270,7 @@ class TritonDistributedPass(TritonOptions):
         splits = choose_splits(module, self.ranks, kernels, to_plans)
         rest = by_priority(then)
         return best_splits(
-            module, splits, lambda s: tried._seconds_of_plan(ctx, module, (*s, *rest))
+            module, splits, lambda s: tried._time_of_plan(ctx, module, (*s, *rest))
         )
 
     def _to_exchanges(self, module: ModuleOp, level: IRLevel) -> Iterator[ModulePass]:

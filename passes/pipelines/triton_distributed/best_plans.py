@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import SupportsFloat
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -30,10 +31,11 @@ from xdsl.utils.exceptions import PassFailedException
 from comet.cost.from_ir.collective import payload_of
 from comet.cost.from_ir.gpus import machine_of
 from comet.cost.gpu.interconnect import send_time
+from comet.cost.gpu.taxes import PlanTime
 from comet.dialects.arch import attached_system
 from comet.dialects.collective import AllReduceOp
 from comet.dialects.compound import ContractOp
-from comet.dialects.cost import estimate_of
+from comet.dialects.cost import estimate_of, sum_of_figures
 from comet.dialects.errors import called
 from comet.passes.analysis.functions import compute_functions, function_names
 from comet.passes.analysis.levels import compute_block
@@ -56,49 +58,52 @@ MOST_SHARDINGS = 3
 FORMS: tuple[Kind, ...] = ("allreduce", "reduce_scatter_all_gather")
 
 
-def seconds_of(ctx: Context, module: ModuleOp, passes: Iterable[ModulePass]) -> float:
+def time_of(ctx: Context, module: ModuleOp, passes: Iterable[ModulePass]) -> PlanTime:
     """Run passes up to `annotate-cost`; return what the launch plans of all take."""
     for pass_ in passes:
         pass_.apply(ctx, module)
         if isinstance(pass_, AnnotateCostPass):
             break
     found = map(estimate_of, compute_functions(module))
-    return 1e-9 * sum(cost.latency for cost in found if cost is not None)
+    if not (known := [figures for figures in found if figures is not None]):
+        return PlanTime(0.0)
+    whole = sum_of_figures(known)
+    return PlanTime(1e-9 * whole.latency, whole.limit)
 
 
 def best_reductions(
     module: ModuleOp,
     place: PlaceCollectivesPass,
-    seconds: Callable[[PlaceCollectivesPass], float],
+    time: Callable[[PlaceCollectivesPass], SupportsFloat],
 ) -> PlaceCollectivesPass:
     """
     Return `place` with the form of all-reduces in `module` that is fastest.
 
-    `seconds` compiles the module with another such pass, and prices the launch plan.
+    `time` compiles the module with another such pass, and prices the launch plan.
     """
     found = [op for op in module.walk() if isinstance(op, AllReduceOp)]
     if not exchange_may_gain(module, found):
         return place
     passes = [replace(place, kind=kind) for kind in FORMS]
-    candidates = [timed(each.kind, each, partial(seconds, each)) for each in passes]
+    candidates = [timed(each.kind, each, partial(time, each)) for each in passes]
     values = ", ".join(called(op.input) for op in found)
     return cheapest("all-reduces", values, candidates).result
 
 
 def best_shardings(
-    module: ModuleOp, seconds: Callable[[ModuleOp], float]
+    module: ModuleOp, time: Callable[[ModuleOp], SupportsFloat]
 ) -> ChooseShardingsPass:
     """
     Return the pass with that of its first trials whose launch plan is fastest.
 
-    `seconds` compiles a copy of `module` with shardings, and prices the launch plan.
+    `time` compiles a copy of `module` with shardings, and prices the launch plan.
     Where it rejects all, the first is taken, as other options may compile it.
     """
     copies = list(alternatives(module, MOST_SHARDINGS))
     if len(copies) == 1:
         return ChooseShardingsPass()
     candidates = [
-        timed(f"trial={trial}", ChooseShardingsPass(trial), partial(seconds, copy))
+        timed(f"trial={trial}", ChooseShardingsPass(trial), partial(time, copy))
         for trial, copy in enumerate(copies)
     ]
     try:
@@ -109,14 +114,14 @@ def best_shardings(
 
 
 def best_fusion(
-    module: ModuleOp, fuse: FusePass, seconds: Callable[[FusePass], float]
+    module: ModuleOp, fuse: FusePass, time: Callable[[FusePass], SupportsFloat]
 ) -> FusePass:
     """
     Return `fuse` with the strategy whose launch plan is fastest.
 
     Prices of kernels, by which `fuse` chooses, have no waiting for other ranks, which
     smaller kernels do more often. So its choice is compared with priority fusion, and
-    in short regions with one kernel. `seconds` compiles the module with another such
+    in short regions with one kernel. `time` compiles the module with another such
     pass, and prices the launch plan. Regions with one product stay as `fuse` makes
     them.
     """
@@ -129,7 +134,7 @@ def best_fusion(
         others = ("priority",)
     passes = {each: replace(fuse, strategy=each) for each in (fuse.strategy, *others)}
     candidates = [
-        timed(name, each, partial(seconds, each)) for name, each in passes.items()
+        timed(name, each, partial(time, each)) for name, each in passes.items()
     ]
     return cheapest("kernels of ranks", function_names(module), candidates).result
 
@@ -137,28 +142,28 @@ def best_fusion(
 def best_splits(
     module: ModuleOp,
     splits: Sequence[SplitPass],
-    seconds: Callable[[Sequence[SplitPass]], float],
+    time: Callable[[Sequence[SplitPass]], SupportsFloat],
 ) -> Sequence[SplitPass]:
     """
     Return `splits` if the launch plan is faster with them, none otherwise.
 
-    `seconds` compiles the module with some of them, and prices the launch plan.
+    `time` compiles the module with some of them, and prices the launch plan.
     """
     if not splits:
         return ()
     labels = "; ".join(split.label for split in splits)
     candidates = [
-        timed(name, tried, partial(seconds, tried))
+        timed(name, tried, partial(time, tried))
         for name, tried in (("none", ()), (labels, splits))
     ]
     return cheapest("splits of ranks", function_names(module), candidates).result
 
 
 def best_group(
-    module: ModuleOp, sizes: Sequence[int], seconds: Callable[[int], float]
+    module: ModuleOp, sizes: Sequence[int], time: Callable[[int], SupportsFloat]
 ) -> int:
     """Return the number of programs in a group with the fastest launch plan."""
-    candidates = [timed(f"ctas={n}", n, partial(seconds, n)) for n in sizes]
+    candidates = [timed(f"ctas={n}", n, partial(time, n)) for n in sizes]
     return cheapest("groups", function_names(module), candidates).result
 
 

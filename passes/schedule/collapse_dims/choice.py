@@ -15,7 +15,15 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from comet.cost.from_ir.gpus import device_of
-from comet.cost.from_ir.kernel import launch_numbers, summarize
+from comet.cost.from_ir.kernel import (
+    DEFAULT_LAUNCH,
+    launch_numbers,
+    summarize,
+    tile_blocks,
+)
+from comet.cost.gpu.spent import Resource
+from comet.cost.gpu.taxes import PlanTime
+from comet.cost.gpu.tiling import price
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.compound import ContractOp, FillOp, IndexOp, View
@@ -32,6 +40,7 @@ from comet.passes.dataflow.launches import (
     LaunchPrices,
     Needs,
     TiledNode,
+    bound_of_launches,
     extents_around,
     seconds_of_launches,
 )
@@ -57,6 +66,8 @@ class Form:
     runs: tuple[Run, ...]
     seconds: float
     """The seconds of a launch of its own."""
+    divided: Mapping[Resource, float]
+    """The same, by resource."""
     nodes: tuple[TiledNode, ...]
     """The work of its programs, empty if it may not share a launch."""
 
@@ -174,6 +185,10 @@ def _fastest(
         # Less than some nanoseconds is no reason for other dimensions.
         return round(seconds_of_launches(stage.of(forms.__getitem__), prices), 8)
 
+    def time(forms: Mapping[SpatialOp, Form]) -> PlanTime:
+        bound = bound_of_launches(stage.of(forms.__getitem__), prices)
+        return PlanTime(seconds(forms), bound)
+
     def descended(forms: Mapping[SpatialOp, Form]) -> Mapping[SpatialOp, Form]:
         for node in varied:
             tried = ({**forms, node: form} for form in (present[node], *others[node]))
@@ -184,7 +199,7 @@ def _fastest(
         """Return the form of a kernel, and record what others would cost."""
         tried = (present[node], *others[node])
         candidates = [
-            timed(form.label, form, partial(seconds, {**forms, node: form}))
+            timed(form.label, form, partial(time, {**forms, node: form}))
             for form in tried
         ]
         return cheapest("dimensions", f"@{node.node_name}", candidates).result
@@ -206,7 +221,10 @@ def _present(func: FuncOp, system: SystemOp) -> Iterator[Form]:
         assert figures is not None  # tiling a kernel estimates it
         tiled = TiledNode.of(node, levels, gpu)
         seconds = figures.latency * 1e-9 + gpu.times.launch
-        yield Form((), seconds, () if tiled is None else (tiled,))
+        numbers = launch_numbers(node.launch or DEFAULT_LAUNCH)
+        summary = summarize(node, levels, gpu)
+        divided = price(summary, tile_blocks(node), numbers, gpu).spent.divided(0)
+        yield Form((), seconds, divided, () if tiled is None else (tiled,))
 
 
 def _needs_of(nodes: Sequence[SpatialOp]) -> Needs[SpatialOp]:
@@ -249,7 +267,7 @@ class _Tilings:
             return None
         numbers = launch_numbers(tiling.launch)
         tiled = TiledNode(summary, tiling.blocks, numbers, extents_around(node))
-        return Form(runs, tiling.seconds, (tiled,))
+        return Form(runs, tiling.seconds, tiling.divided, (tiled,))
 
 
 def fastest_tiling(node: SpatialOp, system: SystemOp) -> KernelTiling | None:

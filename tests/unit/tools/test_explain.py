@@ -125,6 +125,32 @@ def test_what_bounds_a_kernel(
     assert re.findall(r"^\* .*\.\d{3}  (.*)$", chosen, re.M)[0] == bound
 
 
+def test_products_in_a_narrow_type_are_compared(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured
+):
+    hardware = f'attach-hardware{{path="{SAMPLES}/hardware/h200x1.yaml"}}'
+    passes = f"{hardware},decompose,fuse{{strategy=auto narrow=auto}}"
+    printed = explained("gated_mlp", passes, monkeypatch, capsys)
+    wide, narrow = re.findall(r"^strategy for @gated_mlp(.*)$", printed, re.M)
+    assert (wide, narrow) == ("", ", with narrow auto")
+    table = printed[printed.index("\nnarrow for @gated_mlp\n") :]
+    candidates = re.findall(r"^[* ] (\S.*?)  ", table, re.M)
+    assert candidates == ["candidate", "none", "opening wide"]
+    assert table.count("\n* ") == 1
+
+
+def test_launch_plans_of_ranks_are_limited_by_their_taxes(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured
+):
+    hardware = f'attach-hardware{{path="{SAMPLES}/hardware/h200x8.yaml"}}'
+    passes = f"{hardware},triton-distributed{{ranks=2 pattern=push}}"
+    printed = explained("gated_mlp", passes, monkeypatch, capsys)
+    table = printed[printed.index("\nkernels of ranks for ") :].partition("\n\n")[0]
+    limits = set(re.findall(r"\.\d{3}  (.*)$", table, re.M))
+    assert limits
+    assert limits <= {"kernels", "launch", "synchronization", "intermediates"}
+
+
 def test_a_table_without_limits_has_no_column_for_them():
     row = Row("trial=0", Cost(2e-6, 0.0), "")
     module = parse_module(mesh_text({"rank": 2}))

@@ -78,7 +78,7 @@ from comet.passes.schedule.node_names import name_nodes
 from comet.passes.schedule.plan_string import PLAN, format_plan
 from comet.passes.schedule.tile.gpu import plan_with, set_estimate
 from comet.passes.schedule.tile_tree import Spatial
-from comet.passes.search import Candidate, Cost, Found, cheapest
+from comet.passes.search import Candidate, Cost, Found, cheapest, session
 from comet.passes.search.answers import Answers
 
 Auto: TypeAlias = Literal["auto"]
@@ -370,8 +370,15 @@ class _Search:
             self.forms.ops_changed()
             if by_priority and self.options.kernels == "auto":
                 choices.append(self._merged_further(with_casts[wide.result]))
-            narrow, _ = self._cheapest(_without_repeats(choices))
-        best = min(wide, narrow, key=lambda found: found.cost.latency)
+            with session() as current, current.trying("narrow auto", None):
+                narrow, _ = self._cheapest(_without_repeats(choices))
+        kernels = narrow.result.kernels
+        label = " ".join(names[c.product] for c in casts if c.is_stored(kernels))
+        candidates = [
+            Candidate("none", lambda: wide),
+            Candidate(label or "none, in other kernels", lambda: narrow),
+        ]
+        best = cheapest("narrow", f"@{self.func.sym_name.data}", candidates)
         stored = [cast for cast in casts if cast.is_stored(best.result.kernels)]
         narrowing = Narrowing(
             tuple(names[cast.product] for cast in casts),
