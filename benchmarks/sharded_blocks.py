@@ -7,8 +7,7 @@ Blocks of transformers on several GPUs: what `choose-shardings` lets them share.
 Each block of `samples/blocks` at its published width, which says nothing of ranks, is
 compiled for one GPU and for several. Prints a table of predictions: the time on one
 GPU, and for each number of ranks what they share, the time, and how many times faster
-that is than one. Kernels send what they make (`pattern=fused`); `auto` may be faster,
-and takes longer to compile.
+that is than one.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def row(case: Case, ranks: Iterable[int], machine: str) -> list[str]:
     one = compiled(case, TritonDistributedPass(to="dataflow"), machine)
     cells = [case.name, f"{1e6 * one.seconds:,.0f} us"]
     for count in ranks:
-        several = TritonDistributedPass(count, pattern="fused", to="dataflow")
+        several = TritonDistributedPass(count, to="dataflow")
         found = compiled(case, several, machine)
         faster = one.seconds / found.seconds
         cells += [found.shared, f"{1e6 * found.seconds:,.0f} us", f"{faster:.1f}"]

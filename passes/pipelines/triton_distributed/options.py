@@ -67,8 +67,11 @@ class TritonOptions(Pipeline):
     share it, too, unless another one is theirs, as in "M:rank;N:cta".
     """
 
-    pattern: Literal["bsp", "wait", "pull", "push", "fused", "auto"] = "bsp"
-    """How ranks synchronize, see `bsp-to-dataflow`; with `ctas` they push."""
+    pattern: Literal["bsp", "wait", "pull", "push", "fused", "auto"] = "auto"
+    """
+    How ranks synchronize, see `bsp-to-dataflow`: `auto` as the fastest launch plan,
+    `bsp` at barriers. With `ctas` they push.
+    """
 
     blocks: str | None = None
     """See `bsp-to-dataflow`."""
