@@ -13,6 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Self, TypeAlias, TypeVar
 
 from xdsl.context import Context
@@ -20,6 +21,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ParameterType
 
+from comet.frames import with_room
 from comet.passes.analysis.functions import about_only_function, compute_functions
 
 AUTO = "auto"
@@ -116,7 +118,7 @@ def run_settled(
                 pass_.settled(module) if isinstance(pass_, ChoosingPass) else pass_
             )
 
-    run_passes(passes, ctx, module, noting)
+    with_room(partial(run_passes, passes, ctx, module, noting))
     return tuple(done)
 
 

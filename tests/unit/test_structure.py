@@ -16,7 +16,16 @@ FOLDERS = {"comet": ROOT / "src" / "comet"} | {
 }
 
 LAYERS = (
-    ("digraph", "kinds", "op_table", "philox", "registry", "runtime", "text_table"),
+    (
+        "digraph",
+        "frames",
+        "kinds",
+        "op_table",
+        "philox",
+        "registry",
+        "runtime",
+        "text_table",
+    ),
     ("dialects",),
     ("yaml_file", "hardware_file"),
     ("cost",),

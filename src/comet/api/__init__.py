@@ -5,5 +5,5 @@ The functions of the package `comet`: they return values, and print nothing.
 * Programs: `source`, `plugins`, `program`, `compiled`, `loading`; `pricing` of
   compiled ones.
 * Searches: `question` and `exploring`, or `sampling`; `answer`, `saved`, `verifying`.
-* Helpers: `choices` of words, `frames`, `versions`; `html`, `notebook`.
+* Helpers: `choices` of words, `versions`; `html`, `notebook`.
 """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from xdsl.dialects.builtin import ModuleOp
 from comet.api.answer import Answer
 from comet.api.compiled import Compiled
 from comet.api.exploring import Notify, ignored
-from comet.api.frames import with_room
 from comet.api.notebook import NotebookProgress, in_notebook
 from comet.api.plugins import load_plugin, plugin_at
 from comet.api.pricing import Price, in_turn, priced
@@ -89,7 +87,7 @@ def compile(
         done = run_settled(attach, context, module)
         text = _default_pipeline(module) if pipeline is None else pipeline
         passes = named_passes(text, installed().all_passes)
-        done += with_room(partial(run_settled, passes, context, module))
+        done += run_settled(passes, context, module)
         verify_module(module)
         return Compiled(module, spelled(done), path, context)
 

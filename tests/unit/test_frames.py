@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from comet.api.frames import with_room
+from comet.frames import with_room
 
 CALLS = 5000
 
