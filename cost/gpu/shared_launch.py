@@ -24,17 +24,20 @@ from comet.cost.gpu.work import KernelWork
 from comet.cost.reals import Real
 
 
-def running_time(works: Sequence[KernelWork], device: Device) -> Spent:
+def running_time(
+    works: Sequence[KernelWork], device: Device, alone: Sequence[Spent] | None = None
+) -> Spent:
     """
     Return the time of the programs of all nodes of a launch, without the launch.
 
-    `works` have the registers and the shared memory of the launch. It takes as long as
+    `works` have the registers and the shared memory of the launch; `alone` is
+    `time_alone` of each, if that is known. It takes as long as
     the node that takes longest alone; as the mean wave of all programs, for each wave
     of the whole grid, but no longer than one node after another; and as what all nodes
     need of the busiest resource. For one node that is its time alone. Infinite if a
     program does not fit.
     """
-    alone = [_alone(work, device) for work in works]
+    alone = alone or [time_alone(work, device) for work in works]
     waves = [_waves(work, device) for work in works]
     of_all = sum(waves)
     running = sum(
@@ -47,21 +50,24 @@ def running_time(works: Sequence[KernelWork], device: Device) -> Spent:
     return longest_of(*alone, in_turn, _busiest(works, device))
 
 
-def merging_time(works: Sequence[KernelWork], device: Device) -> Spent:
+def merging_time(
+    works: Sequence[KernelWork], device: Device, alone: Sequence[Spent] | None = None
+) -> Spent:
     """
     Return the time that a launch takes longer as its last programs merge.
 
-    `works` are those of the merging nodes, 0 for none. The last program sees the stores
-    of the others after an exchange, and what merges is a grid again: a node may only
-    begin to merge when all its programs have begun.
+    `works` are those of the merging nodes, 0 for none, and `alone` the time of each, as
+    for `running_time`. The last program sees the stores of the others after an
+    exchange, and what merges is a grid again: a node may only begin to merge when all
+    its programs have begun.
     """
     if not works:
         return Spent.on("exchange", 0.0)
     exchange = Spent.on("exchange", device.times.exchange)
-    return exchange + running_time(works, device)
+    return exchange + running_time(works, device, alone)
 
 
-def _alone(work: KernelWork, device: Device) -> Spent:
+def time_alone(work: KernelWork, device: Device) -> Spent:
     """Return the time of a node that has the GPU for itself, without the launch."""
     time = kernel_time(work, device)
     running = time.body + time.exchange

@@ -23,7 +23,7 @@ from comet.cost.gpu.capacity import fits
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.epilogue import with_fewest_subtiles
 from comet.cost.gpu.registers import LaunchNumbers
-from comet.cost.gpu.shared_launch import merging_time, running_time
+from comet.cost.gpu.shared_launch import merging_time, running_time, time_alone
 from comet.cost.gpu.spent import Divided, Resource, Spent, largest
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Blocks
@@ -221,7 +221,7 @@ class LaunchPrices(Generic[Kernel]):
     def __init__(self, gpu: Device, nodes_of: Callable[[Kernel], Sequence[TiledNode]]):
         self._gpu = gpu
         self._nodes_of = cache(nodes_of)
-        self._work = cache(self._work_with)
+        self._work, self._alone = cache(self._work_with), cache(self._time_alone)
         self._best: dict[tuple[Kernel, ...], tuple[Spent, LaunchNumbers]] = {}
         self._saved: dict[tuple[tuple[Kernel, ...], ...], float] = {}
         self._launches: dict[Hashable, tuple[tuple[Kernel, ...], ...]] = {}
@@ -308,10 +308,34 @@ class LaunchPrices(Generic[Kernel]):
         if len(fitting) < len(works):
             return IMPOSSIBLE
         pairs = list(zip(nodes, in_one_launch(fitting), strict=True))
-        started = [work for node, work in pairs if node.merged_bytes is None]
-        merging = [work for node, work in pairs if node.merged_bytes is not None]
-        running = running_time(started, self._gpu) + merging_time(merging, self._gpu)
+        started = [pair for pair in pairs if pair[0].merged_bytes is None]
+        merging = [pair for pair in pairs if pair[0].merged_bytes is not None]
+        running = self._together(running_time, started, numbers)
+        running += self._together(merging_time, merging, numbers)
         return Spent.on("launch", self._gpu.times.launch) + running
+
+    def _together(
+        self,
+        price: Callable[[Sequence[KernelWork], Device, Sequence[Spent]], Spent],
+        nodes: Sequence[tuple[TiledNode, KernelWork]],
+        numbers: LaunchNumbers,
+    ) -> Spent:
+        """Return the time of nodes of a launch; the time of each alone is known."""
+        needs = [(float(w.needs.registers), float(w.needs.shared)) for _, w in nodes]
+        alone = [
+            self._alone(node, numbers, *needed)
+            for (node, _), needed in zip(nodes, needs, strict=True)
+        ]
+        return price([work for _, work in nodes], self._gpu, alone)
+
+    def _time_alone(
+        self, node: TiledNode, numbers: LaunchNumbers, registers: float, shared: float
+    ) -> Spent:
+        """Return the time of a node alone, with the needs of a launch, in bytes."""
+        work = self._work(node, numbers)
+        assert work is not None
+        needs = replace(work.needs, registers=registers, shared=shared)
+        return time_alone(replace(work, needs=needs), self._gpu)
 
     def _work_with(self, node: TiledNode, numbers: LaunchNumbers) -> KernelWork | None:
         """Return the work with `numbers`, None if others than its own do not fit."""
