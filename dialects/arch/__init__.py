@@ -138,18 +138,12 @@ class SystemOp(ContainerOp):
         return first.parent_level is second or second.parent_level is first
 
     def route(self, source: str, target: str) -> tuple[str, ...]:
-        """
-        Return the levels on the path from one level to another, both included.
-
-        Raises ArchError if there is no path.
-        """
+        """Return the levels on the path from one level to another, both included."""
         up, down = (
             _with_ancestors(self.level(source)),
             _with_ancestors(self.level(target)),
         )
-        meeting = next((name for name in up if name in down), None)
-        if meeting is None:
-            raise ArchError(f"no chain of links joins {source} to {target}")
+        meeting = next(name for name in up if name in down)
         upward = up[: up.index(meeting) + 1]
         return (*upward, *reversed(down[: down.index(meeting)]))
 
@@ -180,6 +174,14 @@ class SystemOp(ContainerOp):
         self._verify_distinct(
             "mesh axis", [a.data for lv in self.levels for a in lv.axes or ()]
         )
+        roots = [
+            level.level_name for level in self.levels if level.parent_level is None
+        ]
+        if len(roots) > 1:
+            raise VerifyException(
+                f"'{self.name}' op has {len(roots)} outermost levels, "
+                f"{', '.join(roots)}; write one, which the others are below"
+            )
         for row in (MemoryOp, ComputeOp):
             rows = [op.kind.data for op in self.body.block.ops if isinstance(op, row)]
             self._verify_distinct(row.name, rows)

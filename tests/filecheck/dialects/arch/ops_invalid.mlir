@@ -124,6 +124,18 @@ arch.system @tiny {
 
 arch.system @tiny {
   arch.memory "Off" {width = 8}
+  arch.level @DRAM : "Off" {
+  }
+  arch.level @Flash : "Off" {
+  }
+}
+
+// CHECK: 'arch.system' op has 2 outermost levels, DRAM, Flash; write one, which the others are below
+
+// -----
+
+arch.system @tiny {
+  arch.memory "Off" {width = 8}
   arch.compute "Unit" {computeOpC = 64, computeLatency = 16}
   arch.level @DRAM : "Off" {
     arch.unit @DRAM : "Unit" by connects link {bw = 1, connection_type = "MeshNetwork"}
