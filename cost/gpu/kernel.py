@@ -130,7 +130,7 @@ class _Turns:
     @classmethod
     def of(cls, work: KernelWork, multiprocessors: int, occupancy: Real) -> _Turns:
         """Return how programs, `occupancy` of which run at a time, are shared."""
-        used = multiprocessors // work.cluster * work.cluster
+        used = np.maximum(multiprocessors // work.together, 1) * work.together
         slots = used * np.maximum(occupancy, 1)
         waves = wave_count(work.programs, slots)
         count = wave_count(work.programs, used) * multiprocessors

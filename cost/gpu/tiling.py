@@ -96,7 +96,7 @@ def kernel_work(
         loops_of(summary, blocks, numbers),
         needs or program_needs(summary, blocks, numbers, gpu),
         exchanges_of(summary, blocks, numbers, gpu),
-        numbers.cluster,
+        numbers.cluster * prod(summary.nest.ctas.values()),
     )
     if not numbers.specialize:
         return work

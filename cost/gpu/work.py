@@ -131,10 +131,10 @@ class KernelWork:
     loops: Loops = Loops()
     needs: ProgramNeeds = ProgramNeeds()
     exchanges: Exchanges = Exchanges()
-    cluster: Real = 1
+    together: Real = 1
     """
-    The programs that run at the same time on as many multiprocessors, as the thread
-    blocks of a cluster: each counts as a program.
+    The programs that run at the same time on as many multiprocessors: the thread blocks
+    of a cluster, each of which counts as a program, and the programs of a group.
     """
 
 

@@ -108,8 +108,19 @@ def test_multiprocessors_that_no_cluster_fills_idle():
         for programs in (128, 132)
     ]
     assert times[1] > 1.5 * times[0] - row.gpu.times.launch
-    four = replace(work, cluster=4, programs=132)
+    four = replace(work, together=4, programs=132)
     assert float(kernel_time(four, row.gpu).seconds) == pytest.approx(times[0], rel=0.1)
+
+
+def test_groups_run_whole():
+    """33 groups of 16 programs take five turns of 8 on 132 multiprocessors."""
+    row = next(iter(cluster_rows("3.8")))
+    work = kernel_work(row.summary, row.blocks, row.numbers, row.gpu)
+    work = needing(replace(work, exchanges=Exchanges(programs=1)), registers=2**18)
+    for groups, turns in ((32, 4), (33, 5)):
+        grouped = replace(work, programs=16 * groups, together=16)
+        found = kernel_time(grouped, row.gpu).exchange.seconds
+        assert float(found) == pytest.approx(turns * row.gpu.times.exchange)
 
 
 def test_a_cluster_is_priced_as_one():

@@ -11,7 +11,13 @@ from semantics import assert_same_meaning, parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
+from comet.cost.from_ir.gpus import device_of
+from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
+from comet.cost.gpu.tiling import kernel_work
+from comet.dialects.arch import attached_system
+from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.dataflow import PushOp
+from comet.dialects.schedule import SpatialOp
 
 SPMD = (
     "decompose{{accumulator=f32}},stream{{counts=false}},distribute{{dim=N axes=cta}},"
@@ -324,6 +330,17 @@ def test_ranks_exchange_what_programs_have_whole():
     options = 'ranks=2 ctas=2 dim="K:rank;N:cta"'
     with pytest.raises(PassFailedException, match="each program of a group has a part"):
         run_passes(module, f"{H200X8},triton-distributed{{{options}}}")
+
+
+def test_the_programs_of_a_group_run_together():
+    module = grouped("softmax", 3, "fuse{strategy=full},tile")
+    (node,) = (op for op in module.walk() if isinstance(op, SpatialOp) and op.is_grid)
+    system = attached_system(module)
+    gpu = device_of(system)
+    assert node.launch is not None
+    summary = summarize(node, gpu_levels(system), gpu)
+    numbers = launch_numbers(node.launch)
+    assert kernel_work(summary, tile_blocks(node), numbers, gpu).together == 3
 
 
 def test_options_of_groups():
