@@ -229,7 +229,7 @@ class _Least:
             ),
             moved=replace(moved, l2=moved.l2 / cluster, stored=moved.stored / cluster),
             needs=replace(work.needs, registers=registers),
-            cluster=cluster,
+            together=cluster,
         )
 
     def _least(self, work: KernelWork, gpu: Device) -> Real:
