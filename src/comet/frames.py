@@ -1,4 +1,4 @@
-"""Room for the frames of a call of Python, in one piece of memory."""
+"""Room for the frames of a call of Python, in one chunk of memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SLOTS = 1 << 15
 
 def with_room(work: Callable[[], T]) -> T:
     """
-    Return what `work` returns; the frames of its calls are in one piece of memory.
+    Return what `work` returns; the frames of its calls are in one chunk of memory.
 
     CPython has frames in chunks of 16 KiB, and maps and unmaps memory whenever a call
     goes beyond the end of one. Inside of torch, whose calls are deep, a loop of a

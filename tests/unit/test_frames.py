@@ -28,7 +28,8 @@ def most_faults() -> int:
 
 
 def test_no_loop_of_calls_maps_memory_again_and_again():
-    assert most_faults() >= CALLS
+    if most_faults() < CALLS:
+        pytest.skip("this Python keeps its chunks of frames")
     assert with_room(most_faults) < CALLS / 10
 
 
