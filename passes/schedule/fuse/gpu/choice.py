@@ -122,10 +122,10 @@ def fuse_function(func: FuncOp, system: SystemOp, options: FuseOptions) -> None:
         else:
             best, narrowing = search.again(answer.found)
         _record(func, best, narrowing.stored, options)
+        launched = launched_tilings(best.steps, trials)
         rewrite(func, plan_kernels(func, best.steps, gpu_levels(system)))
         simplify(func)
         name_nodes(func)
-        launched = launched_tilings(best.steps, trials)
     tilings = dict(zip(grid_nodes(func), launched, strict=True))
     func.attributes[PLAN] = StringAttr(format_plan(plan_with(tilings)))
     for node, tiling in tilings.items():
