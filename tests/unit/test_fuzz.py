@@ -86,6 +86,7 @@ def test_what_succeeds_says_warnings_only(said: str, kind: str) -> None:
         ("in.mlir:1:1: error: tile: M = 4 has no 3 tiles", "no way out"),
         ("in.mlir:1:1: error: tile: too many; use ctas=1", "ctas is no option of tile"),
         ("in.mlir:1:1: error: split: too many; use ranks=1", ""),
+        ("in.mlir:1:1: error: split: no; take dim=N:cx=2,cy=4 with ranks=8", ""),
     ],
 )
 def test_a_refusal_says_where_which_pass_why_and_what_then(said: str, lacking: str):
