@@ -190,6 +190,14 @@ class TritonDistributedPass(TritonOptions):
         """The pipeline without the search for tiles, to compare launch plans."""
         return replace(self, tiles="kept") if self.tiles is None else self
 
+    @property
+    def _by_bsp(self) -> Self:
+        """The same with barriers, to compare what ranks do between exchanges."""
+        if self.pattern != AUTO:
+            return self
+        free = dict.fromkeys(("blocks", "persistent", "tiles", "sources"))
+        return replace(self, pattern="bsp", inputs="copied", **free)
+
     def _time(
         self, ctx: Context, module: ModuleOp, then: Sequence[ModulePass], it: ModulePass
     ) -> PlanTime:
@@ -265,7 +273,7 @@ class TritonDistributedPass(TritonOptions):
         kernels, plans = then[: fuse + 1], then[fuse + 1 :]
         if self.instances == 1:
             return choose_splits(module, 1, kernels, plans)
-        tried = self._sketch
+        tried = self._by_bsp
         to_plans = (*plans, *tried._to_channels())
         splits = choose_splits(module, self.ranks, kernels, to_plans)
         rest = by_priority(then)

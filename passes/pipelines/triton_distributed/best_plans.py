@@ -147,7 +147,8 @@ def best_splits(
     """
     Return `splits` if the launch plan is faster with them, none otherwise.
 
-    `time` compiles the module with some of them, and prices the launch plan.
+    `time` compiles the module with some of them, and prices the launch plan. Where it
+    rejects both, there are none, as other options may compile it.
     """
     if not splits:
         return ()
@@ -156,7 +157,11 @@ def best_splits(
         timed(name, tried, partial(time, tried))
         for name, tried in (("none", ()), (labels, splits))
     ]
-    return cheapest("splits of ranks", function_names(module), candidates).result
+    try:
+        found = cheapest("splits of ranks", function_names(module), candidates)
+    except PassFailedException:
+        return ()
+    return found.result
 
 
 def best_group(

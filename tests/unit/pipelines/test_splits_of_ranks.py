@@ -9,6 +9,7 @@ from semantics import parse_module, run_passes
 from triton_modules import emitted
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
 from comet.dialects.arch import attached_system
@@ -86,6 +87,14 @@ def test_splits_are_left_out_where_the_launch_plan_is_slower() -> None:
     splits = (SplitPass("K", 2, "c"),)
     assert best_splits(module, splits, lambda tried: float(len(tried))) == ()
     assert best_splits(module, splits, lambda tried: -float(len(tried))) == splits
+
+
+def test_there_are_none_where_no_plan_has_a_price() -> None:
+    def rejected(_: object) -> float:
+        raise PassFailedException
+
+    module = run_passes(parse_module(PRODUCT.format(M=3, N=4, K=8, **COLUMNS)), H200X8)
+    assert best_splits(module, (SplitPass("K", 2, "c"),), rejected) == ()
 
 
 def test_without_splits_no_launch_plan_is_priced() -> None:
