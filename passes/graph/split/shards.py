@@ -38,9 +38,11 @@ class Shards:
         return any(map(self._is_exchanged, (*operands_of(op), *op.results)))
 
     def _is_exchanged(self, value: SSAValue) -> bool:
-        """Whether a reader needs a value otherwise than ranks hold it."""
+        """Whether ranks have only terms, or a reader needs other shards than theirs."""
         if self.known is None or (held := self.known.held(value)) is None:
             return False
+        if held.pending:
+            return True
         size, mesh = bytes_of(value), self.known.mesh
         wanted = self.known.wanted(value)
         return any(received(held, each, size, mesh) != 0 for each in wanted)

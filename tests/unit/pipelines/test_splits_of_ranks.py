@@ -59,6 +59,16 @@ def test_products_with_an_exchange_are_not_split(shards: dict[str, str]) -> None
     assert chosen(PRODUCT.format(**FEW_RESULTS, **shards), 4) == []
 
 
+def test_terms_are_exchanged_whoever_needs_their_sums() -> None:
+    text = PRODUCT.format(**FEW_RESULTS, **SUMMED)
+    unstated = text.replace("(!c {collective.shard = {}})", "!c")
+    assert unstated != text
+    module = run_passes(
+        parse_module(unstated), f"{H200X8},select-ranks{{ranks=4}},propagate-shardings"
+    )
+    assert not list(products_by_operand(module))
+
+
 def test_programs_are_those_of_a_shard() -> None:
     """A quarter of the columns leaves programs for four times as many parts."""
     text = PRODUCT.format(M=64, N=16384, K=8192, **COLUMNS)
