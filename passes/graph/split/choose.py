@@ -147,7 +147,7 @@ def choose_splits(
     limits = Limits(
         gpu.times.launch + LEAST_EXCHANGES * gpu.times.exchange, LEAST_SAVED
     )
-    if ranks == 1 and not _is_long(module):
+    if ranks == 1 and not is_long(module):
         products = [group.splits(gpu) for group in groups]
         return _fastest_splits(Trials(module, rest), [*products, *folds])
     if found := _fastest_splits(Trials(module, to_kernels), folds):
@@ -343,10 +343,10 @@ def shares_accumulator(op: ContractOp) -> bool:
     )
 
 
-def _is_long(module: ModuleOp) -> bool:
-    """Whether a function has too many ops for trials of the whole module."""
-    blocks = (func.body.block for func in compute_functions(module))
-    return max((len(block.ops) for block in blocks), default=0) > MAX_OPS
+def is_long(module: ModuleOp) -> bool:
+    """Return whether a function has more ops than are compiled often to try choices."""
+    blocks = map(compute_block, compute_functions(module))
+    return any(len(block.ops) > MAX_OPS for block in blocks)
 
 
 def _results(op: FoldOp) -> int:

@@ -41,7 +41,7 @@ from comet.passes.analysis.functions import compute_functions, function_names
 from comet.passes.analysis.levels import compute_block
 from comet.passes.annotate_cost import AnnotateCostPass
 from comet.passes.graph.split import SplitPass
-from comet.passes.graph.split.choose import MAX_OPS
+from comet.passes.graph.split.choose import is_long
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.fuse.strategy import Name
 from comet.passes.search import cheapest, timed
@@ -170,12 +170,6 @@ def best_group(
     """Return the number of programs in a group with the fastest launch plan."""
     candidates = [timed(f"ctas={n}", n, partial(time, n)) for n in sizes]
     return cheapest("groups", function_names(module), candidates).result
-
-
-def is_long(module: ModuleOp) -> bool:
-    """Return whether a function has more ops than are compiled often to try choices."""
-    blocks = map(compute_block, compute_functions(module))
-    return any(len(block.ops) > MAX_OPS for block in blocks)
 
 
 def _products(block: Block) -> int:

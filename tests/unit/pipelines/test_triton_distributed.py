@@ -292,6 +292,16 @@ def test_tiles_that_are_given_stay() -> None:
     assert chosen("pattern=push") == "None"
 
 
+def test_tiles_may_be_kept_in_the_search_for_a_pattern() -> None:
+    kept = chosen("tiles=kept")
+    assert kept.startswith('"bsp-to-dataflow{pattern=')
+    assert "tiles" not in kept
+
+
+def test_the_pattern_is_searched_for_by_default() -> None:
+    assert chosen("") == chosen("pattern=auto") != chosen("pattern=bsp") == "None"
+
+
 def splits(text: str, ranks: int = 1, split: str = "auto") -> list[str]:
     """Return the passes that split a dimension of one kernel, before `fuse`."""
     module = run_passes(parse_module(text), H200X8)
