@@ -12,7 +12,7 @@ from comet.hardware_file import read_hardware_text
 from comet.yaml_file import FileFormatError
 
 
-def read_arch(text: str, file: str = "arch.yaml", name: str = "arch") -> SystemOp:
+def read_arch(text: str, file: str) -> SystemOp:
     """
     Build the system of an architecture file.
 
@@ -20,7 +20,7 @@ def read_arch(text: str, file: str = "arch.yaml", name: str = "arch") -> SystemO
     """
     fields = read_hardware_text(text, file)
     try:
-        return system_of_fields(name, fields)
+        return system_of_fields("arch", fields)
     except ArchError as error:
         raise FileFormatError(f"{file}: {error}") from error
 

@@ -131,8 +131,8 @@ class KernelPrinter:
         self._block(self._kernel.body.block, INDENT)
         return self._lines
 
-    def _bind(self, value: SSAValue, default: str = "v") -> str:
-        name = self._variables.bind(value, default)
+    def _bind(self, value: SSAValue) -> str:
+        name = self._variables.bind(value, "v")
         self._bound.append(name)
         return name
 

@@ -27,7 +27,7 @@ def accumulation(
     result: AbstractSet[str],
     above: Truth,
     *,
-    moves: bool = True,
+    moves: bool,
 ) -> Accumulation:
     """
     Return where partial results are read back, given the loops of one node.

@@ -90,7 +90,7 @@ def function_work(
     system: SystemOp,
     model: ModelName,
     *,
-    sharded: bool = False,
+    sharded: bool,
     sequential: bool = False,
 ) -> FunctionWork:
     """

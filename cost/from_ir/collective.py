@@ -199,7 +199,7 @@ class ByFiles:
 
 
 def pricer_for(
-    op: CollectiveOp, algorithm: Algorithm | None, model: ModelName = "paper"
+    op: CollectiveOp, algorithm: Algorithm | None, model: ModelName
 ) -> Pricer:
     """
     Return the pricer of collectives over the instances of `op`, at its memory level.

@@ -79,7 +79,7 @@ def _loading_tiles_ahead(work: KernelWork) -> KernelWork:
 
 
 def with_tile_loop(
-    work: KernelWork, summary: KernelSummary, gpu: Device, kept: Real = 0.0
+    work: KernelWork, summary: KernelSummary, gpu: Device, kept: Real
 ) -> KernelWork:
     """
     Return the work of a kernel with the registers that a loop over tiles adds.

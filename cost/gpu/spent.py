@@ -102,11 +102,7 @@ class Spent:
     @property
     def bound(self) -> Resource:
         """What bounds the time, if this is that of one choice."""
-        return self.bound_of(0)
-
-    def bound_of(self, choice: int) -> Resource:
-        """Return the resource with the largest part of the time of a choice."""
-        return largest(self.divided(choice))
+        return largest(self.divided(0))
 
 
 def largest(divided: Mapping[Resource, float]) -> Resource:

@@ -132,11 +132,6 @@ class SystemOp(ContainerOp):
             )
         return found
 
-    def joined(self, one: str, other: str) -> bool:
-        """Return whether a link joins two levels: one is the parent of the other."""
-        first, second = self.level(one), self.level(other)
-        return first.parent_level is second or second.parent_level is first
-
     def route(self, source: str, target: str) -> tuple[str, ...]:
         """Return the levels on the path from one level to another, both included."""
         up, down = (

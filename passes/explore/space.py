@@ -58,7 +58,6 @@ from comet.passes.search import (
 from comet.passes.sharding.dim_axes import Dims, assign_axes, dims_in
 
 T = TypeVar("T")
-U = TypeVar("U")
 
 
 @dataclass(frozen=True)

@@ -132,9 +132,7 @@ class Emitter:
         """Return a constant of rank 0."""
         return self.insert(FillOp(number, tensor({}, element)), name)
 
-    def fill_like(
-        self, number: float, like: SSAValue, name: str | None = None
-    ) -> SSAValue:
+    def fill_like(self, number: float, like: SSAValue, name: str | None) -> SSAValue:
         """Return a constant with the type of the value `like`."""
         return self.insert(FillOp(number, like.type), name)
 

@@ -109,7 +109,7 @@ def gather_cast(cast: CastOp) -> None:
     Rewriter.erase_op(gather)
 
 
-def plan_reductions(func: FuncOp, terms: Terms = "wide") -> list[LoweredReduction]:
+def plan_reductions(func: FuncOp, terms: Terms) -> list[LoweredReduction]:
     """Return the reducing collectives of a function, in order."""
     return [
         _plan(op, terms)

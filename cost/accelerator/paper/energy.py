@@ -87,7 +87,7 @@ def energies(
 
 
 def energies_by_cause(
-    mappings: Mappings, hardware: Hardware, flows: Flows, *, networks: bool = True
+    mappings: Mappings, hardware: Hardware, flows: Flows, *, networks: bool
 ) -> dict[str, Energy]:
     """
     Return the energy by tensor (its transfers and collectives) and by operation.

@@ -87,9 +87,7 @@ def lower_module(module: ModuleOp, *, absorb: bool = True) -> None:
         lower_function(func, plan_lowering(func, system, absorb=absorb))
 
 
-def plan_lowering(
-    func: FuncOp, system: SystemOp, *, absorb: bool = True
-) -> MappingPlan:
+def plan_lowering(func: FuncOp, system: SystemOp, *, absorb: bool) -> MappingPlan:
     """
     Collect from a function all that its files will contain.
 

@@ -54,7 +54,7 @@ def explicit_level(mesh: MeshOp, at: str | None) -> str:
 
 
 def steps_by_level(
-    axes: Sequence[str], mesh: MeshOp, at: str | None = None
+    axes: Sequence[str], mesh: MeshOp, at: str | None
 ) -> tuple[LevelStep, ...]:
     """
     Split a reduction over `axes` into one per memory level, innermost first.

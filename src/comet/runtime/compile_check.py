@@ -193,7 +193,7 @@ def _planned(program: RankProgram) -> IdleRank:
     return rank
 
 
-def planned_launches(path: str, merge_ranks: bool = False) -> list[ranks.KernelCall]:
+def planned_launches(path: str, merge_ranks: bool) -> list[ranks.KernelCall]:
     """
     Run the launch plan of a module on tensors without data; return its launches.
 
@@ -349,7 +349,7 @@ def _hip_usage(asm: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def all_compiled(
-    path: str, targets: Iterable[str] = TARGETS, *, merge_ranks: bool = False
+    path: str, targets: Iterable[str], *, merge_ranks: bool = False
 ) -> Iterator[Compiled]:
     """
     Compile every different launch of a module for each target.

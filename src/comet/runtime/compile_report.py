@@ -10,7 +10,7 @@ from comet.runtime.compile_check import Compiled, all_compiled
 
 
 def compile_report(
-    module: str, targets: Sequence[str], as_json: bool, *, merge_ranks: bool = False
+    module: str, targets: Sequence[str], as_json: bool, *, merge_ranks: bool
 ) -> tuple[bool, str]:
     """
     Compile a module; return whether no kernel has faults, and the text to print.

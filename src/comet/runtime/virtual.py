@@ -217,7 +217,7 @@ class SharedHost:
             self._device.launch(launch)
 
 
-def check_on(device: Device, host: Host, *, graph: bool = False) -> list[Epochs]:
+def check_on(device: Device, host: Host, *, graph: bool) -> list[Epochs]:
     """
     Run a host program for all ranks; return what each computed.
 

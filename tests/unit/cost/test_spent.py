@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kernel_works import computing, looping, moving
 
 from comet.cost.gpu.kernel import kernel_time
-from comet.cost.gpu.spent import Resource, Spent, either, longest_of
+from comet.cost.gpu.spent import Resource, Spent, either, largest, longest_of
 from comet.cost.gpu.work import (
     Exchanges,
     KernelWork,
@@ -57,7 +57,7 @@ def test_device_memory_is_not_idle_with_few_programs() -> None:
 
 def test_each_choice_has_its_own_parts() -> None:
     load = Spent.on("device memory", np.array([1.0, 4.0]))
-    assert [longest_of(TENSOR, load).bound_of(n) for n in (0, 1)] == [
+    assert [largest(longest_of(TENSOR, load).divided(n)) for n in (0, 1)] == [
         "tensor cores",
         "device memory",
     ]

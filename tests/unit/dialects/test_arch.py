@@ -134,9 +134,6 @@ def test_axes_of_the_edge_accelerator():
 
 def test_links_and_routes():
     edge = system("edge")
-    assert edge.joined("GB", "IB")
-    assert edge.joined("IB", "GB")
-    assert not edge.joined("OB", "IB")
     assert edge.route("OB", "IB") == ("OB", "GB", "IB")
     assert edge.route("DRAM", "OB") == ("DRAM", "GB", "OB")
     assert edge.route("OB", "DRAM") == ("OB", "GB", "DRAM")
