@@ -1,17 +1,20 @@
 """
-`bound-loops`: loops have only the iterations that a mask does not hide.
+`bound-loops`: loops leave out the iterations that a mask hides completely.
 
-A loop over positions whose mask compares them with the last visible one (causal
-attention, keys of several lengths) has iterations without effect: all that they add is
-masked (see `dialects/schedule/masked_loops.py`). Their first is found at run time, from
-the largest of the last visible positions of a program. Where the mask compares them
-with the first visible one, as in the gradients of the keys, the loop begins there.
-A window has both.
-Where programs split the positions, or ranks shard them, a loop begins with the first of
-its part or shard: those beyond the last visible position have no iterations.
-Takes functions at the schedule or the dataflow level with copies in their nodes; a loop
-gets the property `until` or `since`, the operand that holds these positions, and
-`from`, the operand with the first position of its part, or the positions of its shard.
+In causal attention, and for keys of several lengths, a mask compares the positions of a
+loop with the last visible position of each row. Iterations after the largest of these
+positions have no effect (`dialects/schedule/masked_loops.py`), so the loop ends there;
+a program computes this end at run time. Where the mask compares with the first visible
+position, as in the gradients of the keys, the loop begins there. A window has both.
+
+Where programs split the positions, or ranks shard them, the positions of a loop count
+from the start of its part or shard; a part after the last visible position has no
+iterations.
+
+Takes functions at the schedule or the dataflow level with copies in their nodes. The
+property `until` (or `since`) of a loop is the index of its operand with the last (or
+first) visible positions; `from` is the index of the operand that says where its part
+or shard begins.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from comet.passes.function_pass import FunctionPass
 
 @dataclass(frozen=True)
 class BoundLoopsPass(FunctionPass):
-    """Leave out the last and first iterations of loops that a mask hides."""
+    """Leave out the first and last iterations of a loop if a mask hides them."""
 
     name = "bound-loops"
 
@@ -41,7 +44,7 @@ class BoundLoopsPass(FunctionPass):
 
 
 def bound_loops(function: FuncOp) -> None:
-    """Give the loops of `function` that a mask can bound their bounds."""
+    """Write `until`, `since` and `from` on the loops of `function` with such a mask."""
     for node in [op for op in function.walk() if isinstance(op, TemporalOp)]:
         if node.end is not None:
             continue  # Its iterations are those of a share.

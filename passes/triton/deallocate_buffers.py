@@ -1,10 +1,10 @@
 """
-`deallocate-buffers`: `tl` -> the same, with buffers only as long as they are needed.
+`deallocate-buffers`: `tl` -> the same, where buffers live as short as possible.
 
-A buffer is allocated before the first step that needs it, and deallocated after the
-last one, so that later ones can have its memory: a model takes the buffers of one layer
-at a time. Leaves results, buffers that are viewed in another shape, and those of plans,
-which are allocated once.
+A buffer is allocated right before the first step of the launch plan that uses it, and
+deallocated right after the last one. Later buffers reuse the memory, so that a model
+needs memory for the buffers of one layer only. Results, buffers that are viewed in
+another shape, and buffers that a plan allocates once are never deallocated.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ class DeallocateBuffersPass(ModulePass):
 
 @dataclass(frozen=True)
 class Lifetime:
-    """The steps of a launch plan for which a buffer is needed."""
+    """The first and the last step of a launch plan that use a buffer."""
 
     buffer: tl.EmptyOp
     first: Operation
     last: Operation | None
-    """None for a buffer that is needed after the last step, too."""
+    """None for a buffer that is not deallocated."""
 
 
 def lifetimes(plan: Block) -> Iterator[Lifetime]:
-    """Yield how long each buffer that a step uses is needed."""
+    """Yield the lifetime of each buffer that a step uses."""
     number = {op: index for index, op in enumerate(plan.ops)}
     for op in plan.ops:
         if isinstance(op, tl.EmptyOp):
@@ -57,7 +57,7 @@ def lifetimes(plan: Block) -> Iterator[Lifetime]:
 
 
 def rewrite(found: Iterable[Lifetime]) -> None:
-    """Move each allocation to where it is needed, and end it there."""
+    """Allocate each buffer before its first step, and free it after its last one."""
     for each in found:
         each.buffer.detach()
         Rewriter.insert_op(each.buffer, InsertPoint.before(each.first))

@@ -1,10 +1,10 @@
 """
-`deduplicate-kernels`: `tl` -> the same, without kernels that are equal to others.
+`deduplicate-kernels`: `tl` -> the same, where equal kernels are one function.
 
-The layers of a model have equal kernels under other names, and Triton compiles each one
-that a module has. Their launches run the first of them. Kernels are equal if all but
-comments and the names of kernels and values is. Modules without kernels stay as they
-are.
+The layers of a model have equal kernels with different names, and Triton compiles every
+kernel of a module. Of equal kernels only the first stays, and all launches use it. Two
+kernels are equal if they differ only in comments and in the names of kernels and
+values.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from comet.dialects.description import Description
 
 @dataclass(frozen=True)
 class DeduplicateKernelsPass(ModulePass):
-    """Let equal kernels be one."""
+    """Keep only the first of equal kernels, and launch it instead of the others."""
 
     name = "deduplicate-kernels"
 
@@ -31,7 +31,7 @@ class DeduplicateKernelsPass(ModulePass):
 
 
 def first_equals(module: ModuleOp) -> dict[str, str]:
-    """Return the kernels that are equal to an earlier one, with the first such one."""
+    """Return the name of each duplicate, with that of the first kernel equal to it."""
     first: dict[Hashable, str] = {}
     found: dict[str, str] = {}
     for kernel in module.ops:
@@ -44,7 +44,7 @@ def first_equals(module: ModuleOp) -> dict[str, str]:
 
 
 def _description(kernel: tl.KernelOp) -> Hashable:
-    """Return what the code of a kernel is, without its names and comments."""
+    """Return a key that is equal for kernels with equal code; no names or comments."""
     described = Description(without=(tl.COMMENT,))
     described.values(kernel.body.block.args)
     described.operations(kernel.body.block.ops)
@@ -52,7 +52,7 @@ def _description(kernel: tl.KernelOp) -> Hashable:
 
 
 def rewrite(module: ModuleOp, equals: Mapping[str, str]) -> None:
-    """Launch the kernels that others are equal to, and erase these."""
+    """Launch the first kernels in place of their duplicates, and erase these."""
     for op in tuple(module.walk()):
         if isinstance(op, tl.LaunchOp) and (name := op.kernel.string_value()) in equals:
             op.kernel = SymbolRefAttr(equals[name])

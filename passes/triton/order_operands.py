@@ -1,11 +1,10 @@
 """
-`order-operands`: products whose accumulators are not transposed.
+`order-operands`: swap the operands of a product whose accumulator would be transposed.
 
-`tl.dot` takes the rows of a result from its left operand. Where a loop adds up products
-whose result has the dimension of the right operand first, as the gradient of a weight
-often has, the operands change places. Otherwise each iteration would transpose its
-product, and hold it in registers beside the accumulator. Takes functions at the
-schedule or the dataflow level.
+The rows of a `tl.dot` come from its left operand. If the accumulator of a loop has the
+columns first, as often in the gradient of a weight, each iteration would transpose its
+product, and hold it in registers beside the accumulator. With swapped operands nothing
+is transposed. Takes functions at the schedule or the dataflow level.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from comet.passes.function_pass import FunctionPass
 
 @dataclass(frozen=True)
 class OrderOperandsPass(FunctionPass):
-    """Let the left operand of an accumulated product be the one with its first rows."""
+    """Swap the operands of products whose accumulators would be transposed."""
 
     name = "order-operands"
 

@@ -75,14 +75,15 @@ def block_sizes(node: SpatialOp) -> dict[tuple[str, int], int]:
 
 
 def memory_level(node: SpatialOp) -> str | None:
-    """Return the level of device memory: where the results of a grid node live."""
+    """Return the level of device memory: that of the results of a grid node."""
     return level_of(node.outs[0])
 
 
 def kernel_extents(node: SpatialOp) -> dict[str, int]:
     """
-    Return the extent of every dimension that enters or leaves the grid node, or that
-    its programs have one element each of, where they exchange.
+    Return the extent of each dimension of the operands and results of a grid node.
+
+    If programs exchange, the dimension along which they gather is included.
     """
     gathered: dict[str, int] = {}
     for op in node.walk() if node.with_args else ():
@@ -101,9 +102,9 @@ def _dot_tiles(op: ContractOp, extents: Mapping[str, int]) -> Iterator[tuple[str
     """
     Yield the dimensions and extents of the matrices that a contraction multiplies.
 
-    Dimensions of one element do not count, except for the only row or column of a
-    vector that is one element in `extents`, too. Nothing is yielded if the contraction
-    is no product of two matrices.
+    Dimensions of one element are left out, except one: the row or the column of a
+    vector whose whole extent (in `extents`) is one element, too. Yields nothing unless
+    the contraction is a product of two matrices.
     """
     lhs, rhs, out = (
         {dim for dim, extent in extents_of(value).items() if extent > 1}
@@ -119,10 +120,11 @@ def _dot_tiles(op: ContractOp, extents: Mapping[str, int]) -> Iterator[tuple[str
 
 def _single(value: SSAValue, other: SSAValue, extents: Mapping[str, int]) -> set[str]:
     """
-    Return the dimension in which an operand is a vector, if it is worth padding.
+    Return the dimension of one element along which padding makes a vector a matrix.
 
-    Triton pipelines loads for a dot, and none for a sum of products. Those of f32 are
-    computed one by one, so that padding would be as much work again for every row.
+    With a padded vector the contraction is a dot, whose loads Triton pipelines. Not for
+    f32: its products are computed one by one, so that padded rows cost as much as
+    others.
     """
     if isinstance(element_type_of(value), Float32Type):
         return set()

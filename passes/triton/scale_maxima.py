@@ -1,12 +1,12 @@
 """
 `scale-maxima`: maxima of unscaled values, in kernels.
 
-The maximum of k x is k times that of x, for positive numbers k: rounding keeps the
-order, so the result is the same bit for bit. In a softmax the scaled scores are then
-read by a difference only, and GPUs multiply and add in one instruction: k x - m takes
-one instead of two. A mask comes before the scale: a hidden score is what it was,
-divided by k, or the lowest finite number. Takes functions at the schedule or the
-dataflow level, where scores and maxima are in one loop.
+For a positive number k, the maximum of k x is k times the maximum of x. Rounding keeps
+the order, so that the result is the same bit for bit. In a softmax only the difference
+k x - m reads the scaled scores then, and GPUs compute it by one multiply-add instead of
+two instructions. A mask between moves before the scale: the constant that hides scores
+is divided by k, or becomes the lowest finite number. Takes functions at the schedule or
+the dataflow level, where scores and maxima are in one loop.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
 
 FUSED = (MapKind.ADD, MapKind.SUB)
-"""Functions that GPUs compute in one instruction with a product that they read."""
+"""Functions that a multiply-add computes together with a product that they read."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ScaledMaximum:
     maximum: ReduceOp
     product: MapOp
     select: MapOp | None
-    """What hides some of the product from the maximum, if anything does."""
+    """The mask between the product and the maximum, if there is one."""
 
     @property
     def scale(self) -> SSAValue:
@@ -47,7 +47,7 @@ class ScaledMaximum:
 @dataclass(frozen=True)
 class ScaleMaximaPass(FunctionPass):
     """
-    Scale maxima instead of what they are taken of.
+    Compute maxima of unscaled values, and scale the maxima.
 
     Before: `reduce max` of `map mult` by a positive constant, or of a `select` between
     that and a constant, where sums and differences alone read the same value. After:
@@ -75,7 +75,7 @@ def plan_maxima(func: FuncOp) -> Iterator[ScaledMaximum]:
 
 
 def _scaled(maximum: ReduceOp) -> ScaledMaximum | None:
-    """Return a maximum as that of a multiple, None if it is none."""
+    """Return a maximum of a scaled value, None for any other maximum."""
     op, select = maximum.input.owner, None
     if isinstance(op, MapOp) and op.kind.data is MapKind.SELECT:
         _, shown, hidden = op.inputs

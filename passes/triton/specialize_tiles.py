@@ -1,10 +1,11 @@
 """
-`specialize-tiles`: kernels that get producer warps, and their tiles.
+`specialize-tiles`: chooses the kernels that get producer warps, and their tiles.
 
-A kernel whose warps are specialized has other tiles than one whose warps all load. The
-pass compares the best of both, for kernels with a loop of several products, and marks
-those that it takes in their launch numbers; `use-descriptors` and `specialize-warps`
-then act on these. Whether they can is tried on a copy that is lowered so far.
+A kernel with producer warps has other best tiles than one whose warps all load. For
+each kernel with a loop of several products, the pass compares the best tiles of both
+forms, and writes `specialize` among the launch numbers if producer warps are faster.
+`use-descriptors` and `specialize-warps` then act on these kernels; a lowered copy shows
+beforehand whether they can.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from comet.passes.triton.use_descriptors import descriptor_copies
 
 DEPTHS = (*DOT_DEPTHS, LONG_DEPTH)
 """
-Blocks of summed dimensions: with long ones, groups wait for each other less often.
+Block sizes of summed dimensions; with long blocks, groups wait less for each other.
 """
 
 
@@ -70,10 +71,12 @@ class SpecializeTilesPass(FunctionPass):
     NOTES: ClassVar[Mapping[str, str]] = {"kernels": PLAN}
 
     kernels: Literal["auto", "all"] = "auto"
-    """The kernels: `auto` those for which that is faster, or `all` that can."""
+    """The kernels that get producer warps: `auto`, where faster; or `all` that can."""
 
     tiles: Literal["auto", "kept"] = "auto"
-    """The tiles of these kernels: the fastest (`auto`), or those that they have."""
+    """
+    The tiles of these kernels: the fastest (`auto`), or those of the plan (`kept`).
+    """
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:
         system = attached_gpu(self.name, module)
@@ -89,10 +92,10 @@ def specialized_plan(
     func: FuncOp, system: SystemOp, *, always: bool, keep: bool
 ) -> tuple[PlanEntry, ...] | None:
     """
-    Return the plan of a tiled function, with kernels that have producer warps.
+    Return the plan of a tiled function in which some kernels have producer warps.
 
-    None if there are none. Those that can are specialized `always`, or where that is
-    faster; with `keep` in the tiles that they have.
+    None if no kernel gets them. Kernels that can have producer warps get them `always`,
+    or only where that is faster; with `keep` their tiles stay.
     """
     gpu, levels = device_of(system), gpu_levels(system)
     found: dict[SpatialOp, KernelTiling] = {}
@@ -119,7 +122,7 @@ def specialized_tiling(
     """
     Return the fastest tiling with producer warps of `node`, the only kernel of `func`.
 
-    It need not be tiled so far. None if it cannot have such warps.
+    The kernel need not have tiles yet. None if it cannot have producer warps.
     """
     gpu = device_of(system)
     tiling = _best_tiling(summarize(node, gpu_levels(system), gpu), gpu, {})
@@ -223,7 +226,7 @@ def _copied(func: FuncOp) -> FuncOp:
 def _loading(
     func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp
 ) -> frozenset[str]:
-    """Return the names of the nodes whose loops `specialize-warps` takes, by trying."""
+    """Return the names of the nodes whose loops `specialize-warps` takes, in a copy."""
     levels, copy = gpu_levels(system), _copied(func)
     tile_function(copy, plan, system)
     outline(copy, plan_launches(copy))

@@ -1,16 +1,17 @@
 """
-`stage-stores`: results that the hardware stores by itself, in parts.
+`stage-stores`: tensor descriptors store results from shared memory, in parts.
 
-A store by descriptor (TMA, see `use-descriptors`) reads a block from shared memory: no
-registers for addresses, and no masks. In a loop over tiles this block is beside the
-buffers of the software pipeline, because Triton waits for a store only when the program
-uses the block again (TMAStoresPipeline.cpp); so it is where the sum of a loop is stored
-as it is, in f32. In two parts, half of the columns each, a tile needs half of it, so
-that a stage more or a second program may fit. It is what EPILOGUE_SUBTILE does in
-Triton's tutorial on persistent products.
+A store by descriptor (TMA, see `use-descriptors`) reads a block of shared memory, and
+needs no registers for addresses and no masks. In two cases the block needs space in
+addition to the buffers of the software pipeline: in a loop over tiles, because Triton
+waits for a store only when the program uses the block again (TMAStoresPipeline.cpp),
+and where the sum of a loop is stored as it is, in f32. If a tile is stored in two
+parts, half of the columns each, the block is half as large, so that one more stage or a
+second program may fit. EPILOGUE_SUBTILE of Triton's tutorial on persistent products
+does the same.
 
-Needs launch numbers, which get `parts`. Takes results of kernels of one rank with a
-single node, which no program reads; others are stored by pointers.
+Needs launch numbers, which get `parts`. Only results of kernels with a single node, on
+one rank, that no program reads are stored so; pointers store all others.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ from comet.passes.triton.use_descriptors import not_stored, stored_copies
 STAGED = "comet.staged"
 """The attribute of a function with the kernels that store so, and their parts."""
 PARTS = (1, 2, 4, 8)
-"""The numbers of parts that are compared."""
+"""The numbers of parts that are compared by price."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,8 @@ class StageStoresPass(ChoosingPass):
 
     kernels: str = ALL
     """
-    The kernels, each with the parts of its tiles if not those with which it is fastest,
-    as in "f_c_kernel f_d_kernel=2"; `all` that can; or `none`.
+    The kernels, as in "f_c_kernel f_d_kernel=2": a kernel without a number of parts
+    gets the fastest number. Or `all` that can; or `none`.
     """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -132,7 +133,7 @@ def _able(function: FuncOp, gpu: _Gpu) -> dict[str, list[int]]:
     """
     Return the numbers of parts in which descriptors can store results, by kernel.
 
-    It is tried on a copy that is lowered so far; kernels without any are left out.
+    A copy is lowered to find out; kernels that descriptors cannot store are left out.
     """
     copy = in_copy(function)
     materialize(copy)
@@ -150,7 +151,7 @@ def _able(function: FuncOp, gpu: _Gpu) -> dict[str, list[int]]:
 
 
 def _stores_subtiles(kernel: KernelOp) -> str | None:
-    """Return why pointers store the results of a kernel by subtiles, or None."""
+    """Return why descriptors cannot store a kernel with subtiles, None without them."""
     if not any(node.launch and node.launch.subtiles for node in kernel.nodes):
         return None
     return (
@@ -201,7 +202,7 @@ def _staged(kernel: KernelOp, parts: int, gpu: _Gpu) -> KernelWork:
 
 
 def _leaves_loop(node: SpatialOp) -> bool:
-    """Return whether a result is what a loop sums or stores, without further ops."""
+    """Return whether a result comes from a loop directly, without an epilogue."""
     owners = (value.owner for value in node.yielded)
     return any(isinstance(op, TemporalOp) and op.trip_count > 1 for op in owners)
 

@@ -1,5 +1,5 @@
 """
-`use-descriptors`: the copies of a kernel that the hardware does by itself.
+`use-descriptors`: copies of a kernel by tensor descriptor, which the hardware does.
 
 A copy by descriptor needs no registers for addresses and no masks: TMA, the tensor
 memory accelerator of Hopper, computes where a block is, and reads zeros beyond the end
@@ -126,7 +126,7 @@ def _has_whole_shards(kernel: KernelOp) -> bool:
 
 
 def stored_parts(kernel: KernelOp) -> int:
-    """Return in how many parts descriptors store results, 0 if they do not."""
+    """Return in how many parts descriptors store results; 0 if pointers store them."""
     return max((node.launch.parts for node in kernel.nodes if node.launch), default=0)
 
 
@@ -144,7 +144,7 @@ def _store_in_parts(
 
 
 def not_stored(kernel: KernelOp, alignment: int) -> str:
-    """Return why no descriptor stores what a kernel computes, and the way out."""
+    """Return why descriptors cannot store the results of a kernel, and the way out."""
     return (
         f"no descriptor can store what @{kernel.sym_name.data} computes: it takes "
         "blocks of results that no program reads, by all warps of one rank, with rows "
@@ -264,7 +264,7 @@ def ends_with_tensor(op: CopyOp, tensor: SSAValue, slices: Slices) -> bool:
 
 
 def _ends(op: CopyOp, dim: str, extent: int, slices: Slices) -> bool:
-    """Return that for one dimension, of which the tensor has `extent`."""
+    """Return what `ends_with_tensor` does, for one dimension of extent `extent`."""
     nodes, current = list(nodes_around(op))[::-1], slices[op.parent_op()][dim]
     loops = sum(cut_dims(node).count(dim) for node in nodes)
     lengths = dict.fromkeys(slices[node][dim].length for node in nodes)

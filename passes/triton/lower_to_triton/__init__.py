@@ -1,11 +1,12 @@
 """
 `lower-to-triton`: dataflow level -> Triton.
 
-Needs functions that are one `dataflow.program` of kernels, on one GPU or, inside a
-`collective.spmd`, on every rank; its tiles have been chosen, its channels been lowered.
-Every kernel becomes a `tl.kernel`, the program a launch plan. Any sizes are masked.
-What moves, and what is waited for, at the borders of nodes comes to where it acts
-first, see `materialize-copies` and `place-waits`.
+Needs functions with one `dataflow.program` of kernels, on one GPU or, inside a
+`collective.spmd`, on every rank, with chosen tiles and lowered channels. Every kernel
+becomes a `tl.kernel`, and the program a launch plan. Extents need not be multiples of
+blocks: loads and stores are masked. Copies, waits, blocks, programs and masks that
+earlier passes did not write are written first, as `materialize-copies`, `place-waits`,
+`pad-blocks`, `map-grid` and `mask-copies` do.
 Rejects element types other than f16, bf16, f32, i32, i64, i8 and i1, tiles larger than
 Triton's limit, and schedules that would assemble or split blocks in registers.
 
@@ -18,7 +19,7 @@ To read in this order:
   `access` and `descriptors`: how tiles are loaded and stored;
 * several ranks: `ranks`, `channels`, `sends`, `waits`; programs that merge or share
   work: `arrivals`, `shares`;
-* `workarounds`: what is there for Triton's sake alone.
+* `workarounds`: code that only works around bugs and gaps of Triton.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class LowerToTritonPass(FunctionPass):
 
 
 def prepare(function: FuncOp) -> None:
-    """Decide what the passes before have not: copies, waits, blocks and programs."""
+    """Write the copies, waits, blocks, programs and masks that are still missing."""
     place_in_nodes(function)
     pad_blocks(function)
     map_grids(function)

@@ -54,9 +54,9 @@ def load(
     scope: Scope, buffer: Buffer, element: Attribute, mask: LoadMask, comment: str
 ) -> Tile:
     """
-    Load, or compute, the current slice of a view of memory, of an element type.
+    Return the current slice of a view: loaded from memory, or computed.
 
-    Raises `PassFailedException` for what ranks have sent if its source is not known.
+    Raises `PassFailedException` for a received value whose source rank is not known.
     """
     if isinstance(buffer, Received):
         raise PassFailedException(
@@ -97,7 +97,11 @@ def _load_tensor(scope: Scope, buffer: Buffer, mask: LoadMask, comment: str) -> 
 
 
 def _of_one_source(scope: Scope, buffer: Buffer) -> Buffer:
-    """Return the message that has the whole current slice, if always one source has."""
+    """
+    Return the message of one source, if every slice is inside the shard of one source.
+
+    Else return the buffer with the messages of all sources.
+    """
     gathered = buffer.gathered
     if gathered is None or gathered.shard == 1:
         return buffer
@@ -168,13 +172,13 @@ def _load_ids(
 
 
 def home_of(scope: Scope, dims: Sequence[str]) -> Prologue:
-    """Return where the last of the current slices of `dims` begins."""
+    """Return the start of the innermost block in which a slice of `dims` begins."""
     homes = [scope.slices[dim].home for dim in dims] or [scope.prologue]
     return max(homes, key=lambda each: _depth(each.block))
 
 
 def _depth(block: Block) -> int:
-    """Return how many blocks are around a block."""
+    """Return the number of blocks around a block."""
     outer = block.parent_block()
     return 0 if outer is None else 1 + _depth(outer)
 
@@ -241,7 +245,7 @@ def _full(scope: Scope, filled: Filled, element: Attribute) -> Tile:
 
 
 def positions(scope: Scope, buffer: Buffer, element: Attribute) -> Tile:
-    """Return where the elements of the current slice are in the whole dimension."""
+    """Return the positions of the current slice in the whole dimension."""
     offsets, first = _in_memory(scope, buffer, buffer.dims[0]), buffer.first
     axes = scope.axes(buffer.dims)
     if offsets is None and first is None:
@@ -313,7 +317,7 @@ def addresses(
     masked: Collection[str],
     condition: SSAValue | None,
 ) -> tuple[SSAValue, SSAValue | None]:
-    """Return the pointers of the current slice, and its mask with a condition."""
+    """Return the pointers of the current slice; and its mask, `condition` included."""
     assert buffer.pointer is not None
     pointers, mask = buffer.pointer, None
     if isinstance(buffer, TableRows):
@@ -348,7 +352,7 @@ def _in_memory(scope: Scope, buffer: Buffer, dim: str) -> SSAValue | None:
 
 
 def placed(scope: Scope, dim: str, vector: SSAValue, axes: Sequence[str]) -> SSAValue:
-    """Return offsets or a mask of one dimension along its axis of a block."""
+    """Return a vector of offsets, or a mask, along the axis of its dimension."""
     if dim not in axes:
         return vector
     return aligned(scope, Tile(vector, (dim,)), axes)
@@ -384,7 +388,7 @@ def steps_along(
 def _divided(
     scope: Scope, gathered: Gathered, offsets: SSAValue, kind: BinaryKind
 ) -> SSAValue:
-    """Return the source of each element, or its index among what that one has."""
+    """Return the source rank of each element, or the index in that rank's shard."""
     if gathered.shard == 1:
         return offsets
     shard = scope.constexprs.extent(gathered.stored, gathered.shard)

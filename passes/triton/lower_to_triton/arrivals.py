@@ -16,9 +16,9 @@ from comet.passes.triton.lower_to_triton.values import Scope
 
 def check_arrival(arrive: ArriveOp) -> None:
     """
-    Raise an error unless programs arrive as by the shim's `arrive_last`.
+    Raise an error for an arrival that the shim's `arrive_last` cannot do.
 
-    Also where several nodes make the results, or read them.
+    One node must compute the results, and one node must read them.
     """
     if arriving_node(arrive) is None or merging_node(arrive) is None:
         raise OpError(

@@ -23,7 +23,8 @@ Stride = tuple[tuple[str, int], ...]
 """
 The extents whose product is the distance of neighbours, in elements.
 
-Each is that of the tensor in memory: nodes, and ranks, may have less of a dimension.
+They are the extents of the tensor in memory; a node, or a rank, may have only a part
+of a dimension.
 """
 
 
@@ -89,21 +90,21 @@ class Buffer:
     """The first element that is in memory, where that is not the dimension's first."""
     gathered: Gathered | None = None
     first: SSAValue | None = None
-    """The first of the positions along a dimension, where that is not 0."""
+    """The number of the first position along a dimension, if it is not 0."""
     cache: SSAValue | None = None
-    """How stores treat caches, where other programs of the launch read them."""
+    """The cache modifier of stores that other programs of the launch read."""
     within: SSAValue | None = None
     """The mask of stores: other programs store the same tiles. None stores all."""
     copy: Buffer | None = None
     """Another buffer for the same tiles: a store writes both."""
     adds: bool = False
-    """Whether tiles are added to what is here, which other programs do, too."""
+    """Whether stores are atomic additions, as other programs add to the same tiles."""
     shifts: Mapping[str, int] = field(default_factory=dict[str, int])
     """The position in memory of a slice's first element, where that is not 0."""
     merged: Mapping[str, MergedDim] = field(default_factory=dict[str, MergedDim])
     """The merged dimensions; memory has one of the two that each merges."""
     of_launch: bool = False
-    """Whether programs of the same launch store it: nothing is loaded before waits."""
+    """Whether programs of the same launch store it, so that loads follow waits."""
 
     @property
     def elements(self) -> int:
@@ -119,7 +120,7 @@ class Buffer:
         return self.pointer, self.dims, self.strides, places
 
     def only_where(self, within: SSAValue | None) -> Self:
-        """Return the memory, and its copies, to which a program stores `within`."""
+        """Return the memory, and its copy, where stores have the mask `within`."""
         copy = None if self.copy is None else self.copy.only_where(within)
         return replace(self, within=within, copy=copy)
 
@@ -153,7 +154,7 @@ class Buffer:
         )
 
     def shifted(self, dim: str, first: int) -> Self:
-        """Return the memory in which `first` is where `dim` begins."""
+        """Return the memory of the positions from `first` on along `dim`."""
         shift = self.shifts.get(dim, 0) + first
         return replace(self, shifts={**self.shifts, dim: shift})
 
@@ -331,7 +332,7 @@ def _renamed(stride: Stride | None, renaming: Mapping[str, str]) -> Stride | Non
 def _split(
     stride: Stride | None, dim: str, into: tuple[str, str], size: int
 ) -> Stride | None:
-    """Return a stride in which two extents stand for that of `dim`, see `split`."""
+    """Return a stride with two extents in the place of that of `dim`, see `split`."""
     if stride is None:
         return None
     found: Stride = ()
@@ -361,7 +362,7 @@ class Channel:
     pointer: SSAValue
     name: str
     ranks: RankParameters
-    """Who exchanges by it: ranks, or the programs of a group."""
+    """The ranks, or the programs of a group, that exchange through it."""
 
     @property
     def in_memory(self) -> dict[str, int]:

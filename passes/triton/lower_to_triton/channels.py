@@ -1,5 +1,5 @@
 """
-How `lower-to-triton` writes channels: their memory, and what waits for it and loads.
+How `lower-to-triton` writes channels: their memory, and waits for messages in it.
 
 A receive buffer is [slot][source][message] in the receiver's memory; a staged value is
 [slot] and the value, in the sender's. Senders and receivers are visited in the order
@@ -258,11 +258,11 @@ class MessageSlice:
 
     shape: Slice
     start: SSAValue | None
-    """Its first element in the message; None where the message begins with it."""
+    """Its first element in the message; None for the first element of the message."""
     end: int = 0
     """
-    Where the shards of all ranks would end if the last one were as long as the others:
-    slices begin before it. 0 if it is not in a shard of another channel.
+    The end of the shards of all ranks, if the last shard were as long as the others:
+    every slice begins before it. 0 for a slice in no shard of another channel.
     """
 
 
@@ -270,11 +270,11 @@ def slice_in_message(
     scope: Scope, channel: Channel, stored: str, dim: str
 ) -> MessageSlice:
     """
-    Return the current slice of `dim`, counted from where a message begins.
+    Return the current slice of `dim`, with positions from the start of a message.
 
-    Messages have it under the name `stored`: the shard of one rank of what a channel
-    gathers or splits, and else all of it, even if the slice is in a shard because
-    another channel gathers or splits the dimension.
+    `stored` is the name of the dimension in messages. A message has the shard of one
+    rank if the channel gathers or splits the dimension. Otherwise it has the whole
+    dimension, even if the slice is in a shard for the sake of another channel.
     """
     current, owner = scope.slices[dim], scope.owners.get(dim)
     start = current.named_start()
@@ -292,7 +292,7 @@ def slice_in_message(
 def _block_touched(
     scope: Scope, touched: MessageSlice, size: int, count: int
 ) -> tuple[Scope, SSAValue]:
-    """Return a block of a slice; of several, in a loop over all."""
+    """Return the block of a slice; a slice in several blocks gets a loop over them."""
     start = touched.start
     zero = scope.integer(0)
     last: SSAValue = scope.integer(count)

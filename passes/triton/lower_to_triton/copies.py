@@ -1,9 +1,9 @@
 """
 How `lower-to-triton` writes copies: a load, a store, or nothing on the chip.
 
-A value that a node yields to device memory is stored where it is computed: its target
-is the buffer of the result. A value that the program reads again from there, and that
-not all programs store, gets its own buffer.
+A value that a node yields to device memory is stored right where it is computed, to the
+buffer of the result (its target). If the same program loads the value again, and only
+some programs store the result, the value gets a buffer of its own.
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ def target_of(scope: Scope, value: SSAValue) -> Buffer | None:
 
 def allocate(scope: Scope, value: SSAValue) -> Buffer:
     """
-    Return a program's own buffer in device memory for all tiles of a value.
+    Return a new buffer in device memory for all tiles of a value.
 
-    Programs that differ only in dimensions that the value lacks have one each.
+    Programs along a dimension that the value lacks each have a copy of their own.
     """
     element, name = element_type_of(value), f"{value.name_hint or 'scratch'}_ptr"
     shape = {dim: scope.extents[dim] for dim in names_of(value)}
@@ -142,7 +142,7 @@ def _is_read_again(op: Operation, scope: Scope) -> bool:
 
 
 def _stored(scope: Scope, value: SSAValue, target: Buffer) -> Buffer:
-    """Store a yielded tile, unless it went to its target when it was made."""
+    """Store a yielded tile to its target, unless that has happened already."""
     found = scope.values.get(value)  # a product that is fused into its loop has none
     if isinstance(found, Tile):
         store(scope, target, found, None, f"{level_of(value)} -> {scope.level}")

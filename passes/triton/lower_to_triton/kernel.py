@@ -80,7 +80,7 @@ from comet.passes.triton.slices import (
 WRITABLE = (Float16Type(), BFloat16Type(), Float32Type(), i1, i8, i32, i64)
 """The element types of tiles."""
 ELEMENTS = "Triton kernels take elements of f16, bf16, f32, i32, i64, i8 and i1"
-"""What errors say of other types."""
+"""The text of errors about other types."""
 BESIDE_NODES = (EpochOp, SignalOp, ArriveOp, ScatterAddOp, SharesOp)
 """Ops of a kernel that programs do before or after its nodes."""
 
@@ -92,16 +92,16 @@ class LoweredKernel:
     kernel: tl.KernelOp
     grid: tuple[int, ...]
     scratch: tuple[Attribute, ...]
-    """Types of the buffers that only this kernel uses, its last pointers."""
+    """Types of the buffers that only this kernel uses: those of its last pointers."""
     launch: LaunchAttr
     takes_rank: bool
     """Whether the number of the rank follows the pointers."""
     takes_heaps: bool
-    """Whether the addresses of all ranks' heaps follow it."""
+    """Whether the addresses of all ranks' heaps follow the number of the rank."""
     has_epoch: bool
     """Whether two counters follow the pointers."""
     coresident: int
-    """How many programs have to run at the same time, 0 if they need not."""
+    """How many programs have to run at the same time, 0 if none have to."""
 
 
 def lower_kernel(kernel: dataflow.KernelOp) -> LoweredKernel:
@@ -221,10 +221,10 @@ class ProgramRange:
 
 def _awaited(kernel: dataflow.KernelOp, nodes: Sequence[SpatialOp]) -> int | None:
     """
-    Return how many programs of a kernel others wait for, its first ones.
+    Return the number of programs that other programs may wait for: a kernel's first.
 
-    Programs wait only for those of earlier nodes, and the first one may signal inputs.
-    None where programs of a node exchange: groups of several ranks wait for each other.
+    These are the programs of all nodes but the last, and the program that signals the
+    inputs. None if groups of programs exchange, as any program may be waited for then.
     """
     if group_size(nodes[0]) > 1:
         return None
@@ -233,7 +233,7 @@ def _awaited(kernel: dataflow.KernelOp, nodes: Sequence[SpatialOp]) -> int | Non
 
 
 def _signals_of_inputs(kernel: dataflow.KernelOp) -> list[SignalOp]:
-    """Return the signals of inputs that the caller has written where peers load."""
+    """Return the signals of the inputs that the caller writes to symmetric memory."""
     signals = (op for op in kernel.body.block.ops if isinstance(op, SignalOp))
     return [op for op in signals if input_of(op.channel) is not None]
 
@@ -353,7 +353,7 @@ class _KernelLowering:
         """
         Let the first program signal the inputs in symmetric memory; return the others.
 
-        It waits for no other program, so that none waits for one that starts later.
+        It waits for nothing: a program may only wait for programs that start earlier.
         """
         first, others = programs.divided(1)
         scope = Scope(
@@ -405,7 +405,7 @@ class _KernelLowering:
     def _full_dim(
         self, dim: str, shape: Slice, constexprs: Constexprs, home: Prologue
     ) -> DimSlice:
-        """Return the slice that is a whole dimension, or this rank's shard of it."""
+        """Return a whole dimension, or this rank's shard of it, as one slice."""
         size = constexprs.extent(dim, shape.length)
         full = DimSlice(dim, shape, None, size, home, constexprs)
         if not shape.uneven:

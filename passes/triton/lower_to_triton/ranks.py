@@ -45,11 +45,11 @@ class SharedParameters:
 
     @property
     def counts_launches(self) -> bool:
-        """Whether the kernel has an epoch, so that its last parameter are counters."""
+        """Whether the kernel has an epoch, and so the parameter `counters_ptr`."""
         return self._counters is not None
 
     def cache(self) -> SSAValue:
-        """Return how stores that others wait for treat caches."""
+        """Return the cache modifier of stores that other programs wait for."""
         if self._cache is None:
             self._cache = write_through(self.kernel)
         return self._cache
@@ -63,9 +63,7 @@ class SharedParameters:
         return self._epoch
 
     def awaited(self, arrivals: int) -> SSAValue:
-        """
-        Return the value of a flag after this launch, with `arrivals` signals in each.
-        """
+        """Return the value of a flag that gets `arrivals` signals in each launch."""
         if arrivals == 1:
             return self.epoch()
         if arrivals not in self._awaited:
@@ -95,9 +93,9 @@ class SharedParameters:
 @dataclass
 class RankParameters:
     """
-    The ids of a program, and how many exchange: the ranks, or the programs of a group.
+    The ids of a program among those that exchange: all ranks, or a group of programs.
 
-    `rank_parameters` makes it for ranks, `group_parameters` for the programs of a
+    `rank_parameters` makes them for ranks, `group_parameters` for the programs of a
     group, which share the memory of one GPU.
     """
 
@@ -112,7 +110,7 @@ class RankParameters:
     """The heaps' addresses, and PROGRAMS; None where all share one memory."""
     shared: SharedParameters
     size_name: str = WORLD
-    """The constexpr that holds their number."""
+    """The constexpr with the number of ranks, or of programs of the group."""
     _is_root: SSAValue | None = None
 
     @property

@@ -42,9 +42,9 @@ from comet.passes.triton.lower_to_triton.values import (
 
 def at_root(scope: Scope) -> Scope:
     """
-    Return the scope of what only the first program of a group does.
+    Return the scope of the branch that only the first program of a group runs.
 
-    What it does here follows what it has just done, in the same branch.
+    If that branch was just written, it is continued.
     """
     assert scope.group is not None
     is_root, before = scope.group.is_root(), scope.builder.insertion_point.insert_before
@@ -105,9 +105,9 @@ def _stored_target(
     op: PushOp | StageOp, scope: Scope
 ) -> tuple[Buffer | None, SSAValue | None]:
     """
-    Return where a tile that is sent is stored as well, and the mask of these stores.
+    Return the buffer to which a sent tile is also stored, and the mask of the stores.
 
-    Programs that do not store the tile where it is yielded do not send it either.
+    The mask is also that of the send: of programs with the same tile only one sends it.
     """
     assert op.stored is not None
     target, previous = scope.targets.get(op.stored), op.prev_op
@@ -128,7 +128,7 @@ def _moved(op: PushOp | StageOp) -> str:
 def _inside_shard(
     scope: Scope, channel: Channel, split: str, first: SSAValue, size: SSAValue
 ) -> SSAValue:
-    """Return which elements of the slice are in the shard that begins at first."""
+    """Return which elements of a slice are in the shard that begins at `first`."""
     offsets = scope.slices[split].offsets()
     if offsets is None:  # A dimension of one element.
         offsets = scope.integer(0)
@@ -165,11 +165,12 @@ def _store(
 
 def _from_corner(scope: Scope, message: Buffer) -> Buffer:
     """
-    Return the memory as seen from the first element of the current slice.
+    Return the memory with a pointer to the first element of the current slice.
 
-    The offsets from there are the same for all receivers, and many are constants:
-    the addresses of a tile take few registers. A vector has few anyway: the distances
-    from its corner would stay in registers with its offsets, in all loops around.
+    The offsets from this corner are the same for all receivers, and many are constants,
+    so that the addresses of a tile take few registers. The memory of a vector stays as
+    it is: it has few addresses, and offsets from a corner would be further values that
+    registers hold in all loops around.
     """
     corner, origins = message.pointer, dict(message.origins)
     assert corner is not None

@@ -1,8 +1,9 @@
 """
-How `lower-to-triton` writes shares of a list of tiles, and the loop over its sequences.
+How `lower-to-triton` writes programs that share a list of tiles, see `share-tiles`.
 
-A program computes from all lengths how long runs are, where its own begins and stops,
-and which sequences it has. Its loop over these counts the tiles before each.
+The lengths of all sequences tell a program the length of a run, where its own run
+begins and stops, and the sequences in it. A loop over these sequences counts the tiles
+before each of them.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Run:
     stop: SSAValue
     """Where the run ends."""
     sequences: tuple[SSAValue, SSAValue]
-    """The first sequence of the run, and that after the last one."""
+    """The first sequence of the run, and the one after its last sequence."""
     before: SSAValue
     """The tiles of all sequences before the first one."""
 
@@ -79,7 +80,7 @@ def lower_shares(node: SpatialOp, shares: SharesOp, scope: Scope) -> Scope:
 
 
 def _run_of_program(shares: SharesOp, index: SSAValue, scope: Scope) -> Run:
-    """Write what a program computes of all lengths."""
+    """Write the run of a program, which follows from the lengths of all sequences."""
     tiles = _tiles_of_all(shares, scope)
     ends = scope.insert(tl.CumsumOp(tiles, 0), "ends")
     total = scope.insert(tl.ReduceOp(ReduceKind.SUM, tiles, 0), "total")
@@ -178,9 +179,9 @@ def _loop_over_sequences(shares: SharesOp, run: Run, scope: Scope) -> Scope:
 
 def _share(shares: SharesOp, run: Run, scope: Scope) -> dict[str, SSAValue]:
     """
-    Write which tiles of a sequence a program has, and how many are before the next one.
+    Write the range of tiles that a program has of a sequence; return its part number.
 
-    Return the part of the sequence.
+    Also write how many tiles come before the next sequence.
     """
     block = scope.prologue.block
     sequence, before = block.args
@@ -213,7 +214,7 @@ def _share(shares: SharesOp, run: Run, scope: Scope) -> dict[str, SSAValue]:
 
 
 def check_shares(node: SpatialOp) -> None:
-    """Raise PassFailedException if no programs that arrive share tiles of a node."""
+    """Raise PassFailedException if programs share tiles of a node and none arrives."""
     if (shares := shares_of(node)) is not None:
         raise OpError(
             shares,

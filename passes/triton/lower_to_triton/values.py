@@ -93,25 +93,25 @@ class Scope(Inserter):
     """The number of the program among those of its rank and node."""
     places: Mapping[str, SSAValue] | None = None
     """
-    The index of the program along each dimension, for a node that the last program to
-    arrive runs, and where programs share a list of tiles.
+    The index of the program along each dimension, if the program id does not give it:
+    in a node that the last program to arrive runs, and for shared lists of tiles.
     """
     numbers: Mapping[SSAValue, SSAValue] = field(
         default_factory=dict[SSAValue, SSAValue]
     )
-    """What a program has computed of values outside of nodes: of `dataflow.shares`."""
+    """The computed results of `dataflow.shares`, which is outside of nodes."""
     grid: Sequence[GridIndex] = ()
     """The index of the program along each loop of the grid node."""
     targets: Mapping[SSAValue, Buffer | None] = field(
         default_factory=dict[SSAValue, "Buffer | None"]
     )
-    """Where what the node yields is stored; None on the chip."""
+    """The memory for each value that the node yields; None for a value on the chip."""
     accumulators: Mapping[SSAValue, Tile] = field(default_factory=dict[SSAValue, Tile])
     """The accumulators of yielded values, which an inner node continues."""
     early: Prologue | None = None
-    """Where operations are inserted, if not by `builder`: before what it inserts."""
+    """An earlier place at which operations are inserted, in place of `builder`."""
     owners: dict[str, Owner] = field(default_factory=dict[str, Owner])
-    """The rank whose shard the slice is, of dimensions with a loop over ranks."""
+    """For dimensions with a loop over ranks, the rank whose shard the slice is."""
     true: frozenset[SSAValue] = frozenset()
     """The conditions that are true in all iterations of the loop."""
 
