@@ -1,10 +1,11 @@
 """
-Which kernels one launch may have, what it takes, and which launches are the cheapest.
+Which kernels may share a launch, the time of a launch, and the cheapest launches.
 
-Kernels of which none needs what another makes can be one launch, whose first programs
-do the first of them. All programs of a launch have the same numbers of warps and
-stages, and the registers and the shared memory of the largest. `merge-launches` makes
-these launches; `fuse` prices the kernels that it chooses as they will be launched.
+Kernels that do not depend on each other can share one launch: its first programs run
+the first kernel, the next programs the second one. All programs of a launch have the
+same numbers of warps and stages, and the registers and the shared memory of the largest
+kernel. `merge-launches` writes these launches; `fuse` prices kernels by the launches
+that they will share.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ Other = TypeVar("Other", bound=Hashable)
 
 @dataclass(frozen=True)
 class Needs(Generic[Kernel]):
-    """Kernels, in order, and which of them each one reads from."""
+    """The dependence graph of kernels, in order: which ones each kernel reads from."""
 
     kernels: tuple[Kernel, ...]
     read: Mapping[Kernel, frozenset[Kernel]]
 
     def of(self, other: Callable[[Kernel], Other]) -> Needs[Other]:
-        """Return the same for others, one for each kernel."""
+        """Return the same graph, with each kernel replaced by what `other` returns."""
         found = {kernel: other(kernel) for kernel in self.kernels}
         return Needs(
             tuple(found.values()),
@@ -109,15 +110,15 @@ class Needs(Generic[Kernel]):
     def in_order(
         self, groups: Sequence[tuple[Kernel, ...]]
     ) -> Iterator[tuple[Kernel, ...]]:
-        """Return the groups, each after those that it needs."""
+        """Return the groups in topological order: each after those that it needs."""
         return topological_order(groups, self._producers_among(groups))
 
 
 class Groups(Generic[Kernel]):
     """
-    Kernels of a stage in groups, in order, and which others each group needs.
+    A partition of the kernels of a stage, and the groups that each group needs.
 
-    Sets of kernels are bits of a number, by their places in the stage.
+    A set of kernels is a bit mask, with one bit for each kernel of the stage.
     """
 
     def __init__(self, stage: Needs[Kernel]):
@@ -214,8 +215,8 @@ class LaunchPrices(Generic[Kernel]):
     """
     The times of launches on one GPU.
 
-    `nodes_of` says what the programs of a kernel do: those of one node after the
-    other, nothing for a kernel that may not share a launch.
+    `nodes_of` returns the nodes of a kernel, which its programs run one after the
+    other; it is empty for a kernel that may not share a launch.
     """
 
     def __init__(self, gpu: Device, nodes_of: Callable[[Kernel], Sequence[TiledNode]]):
@@ -229,9 +230,10 @@ class LaunchPrices(Generic[Kernel]):
 
     def launches(self, stage: Needs[Kernel]) -> tuple[tuple[Kernel, ...], ...]:
         """
-        Return the groups of a stage that save most launches.
+        Return the groups of kernels that share a launch, by a greedy search.
 
-        Each kernel in turn joins the earlier group with which that saves most time.
+        Each kernel in turn joins the earlier group with which it saves most time, if
+        any.
         """
         key = stage.kernels, tuple(stage.read.values())
         if key not in self._launches:
@@ -255,9 +257,10 @@ class LaunchPrices(Generic[Kernel]):
 
     def can_share(self, group: Sequence[Kernel]) -> bool:
         """
-        Return whether kernels may share launches, and agree on their extents.
+        Return whether kernels may share a launch: each dimension has one extent in
+        them.
 
-        One whose programs are clusters has a launch of its own.
+        A kernel whose programs are clusters has a launch of its own.
         """
         extents: dict[str, int] = {}
         for kernel in group:
@@ -271,8 +274,10 @@ class LaunchPrices(Generic[Kernel]):
 
     def best(self, group: tuple[Kernel, ...]) -> tuple[float, LaunchNumbers]:
         """
-        Return the seconds of a launch, and its warps and stages: those of a kernel of
-        the group with which it takes least. Infinite if the group is impossible.
+        Return the least seconds of a launch, and its warps and stages.
+
+        These are the numbers of one kernel of the group. Infinite for kernels that
+        cannot share a launch.
         """
         time, numbers = self._fastest(group)
         return float(time), numbers
@@ -293,7 +298,7 @@ class LaunchPrices(Generic[Kernel]):
         return self._best[group]
 
     def saved(self, first: tuple[Kernel, ...], second: tuple[Kernel, ...]) -> float:
-        """Return the seconds that two launches take longer than one, 0 if less."""
+        """Return the seconds that one launch saves over two, at least 0."""
         if (saved := self._saved.get((first, second))) is None:
             both, saved = (*first, *second), 0.0
             if self.can_share(both):

@@ -1,25 +1,29 @@
 """
 `persist-programs`: dataflow level -> the same, with programs that do several tiles.
 
-A launch has P programs, as many as its GPU runs at a time: program p does the tiles p,
-p + P, p + 2 P and so on. P is `persistent` of the launch numbers; launches with no more
-tiles than that stay as they are. That saves starting programs, which the model does not
-price. What overlaps depends on who loads: where producer warps do
-(`specialize-warps`), the loop over tiles is theirs, too, and they load the next tile
-while the others still store the last one: one pipeline for all tiles of a program, in
-what Triton 3.6 and 3.9 make of it. Where a tile has no loop of several iterations, the
-pipeline is that of the loop over tiles, too; a launch of one stage gets as many as fit.
-Rows without products are loaded ahead, too, where copies do not pass registers.
-Otherwise the pipeline of the loop inside ends with each tile, and nothing overlaps that
-did not. Where a mask bounds loops, tiles differ, and a program with short ones cannot
-take over others: the program with the longest tiles decides.
+A launch gets P programs, as many as its GPU runs at a time: program p computes the
+tiles p, p + P, p + 2 P and so on. P is the launch number `persistent`; launches of at
+most P tiles stay as they are. Fewer programs are started (which the model does not
+price), and the loads of the next tile may overlap with the end of a tile:
 
-An operand of products that all tiles read is *stationary* if programs keep it, such as
-the right one where a tile has all columns and terms, and matrix instructions read it
-from shared memory: `hoist-copies` moves its copy before the loop over tiles.
+* With producer warps (`specialize-warps`), they also run the loop over tiles, and load
+  the next tile while the other warps still store the last one. All tiles of a program
+  are one pipeline, in the code of Triton 3.6 and 3.9.
+* If a tile has no loop of several iterations, the loop over tiles is the one that is
+  pipelined; a launch of one stage gets as many stages as fit.
+* Rows without products are loaded ahead, too, unless copies pass through registers.
+* Otherwise the pipeline of the inner loop ends with each tile: no more overlaps.
 
-Needs launch numbers. In a kernel of several nodes each gets P programs. Groups of
-programs that exchange do their rows in turns already, and stay as they are.
+If a mask bounds loops, tiles take different times. Programs cannot take over tiles of
+others, so that the program with the longest tiles decides the time.
+
+An operand of products that all tiles read can be *stationary*: programs load it once,
+and keep it in shared memory. An example is the right operand, where a tile has all
+columns and terms, and matrix instructions read shared memory. `hoist-copies` moves its
+copy before the loop over tiles.
+
+Needs launch numbers. In a kernel of several nodes each node gets P programs. Groups of
+programs that exchange already compute several rows each, and stay as they are.
 """
 
 from __future__ import annotations
@@ -140,7 +144,7 @@ class PersistentKernel:
 
     @property
     def is_useful(self) -> bool:
-        """Whether a node has more tiles than that."""
+        """Whether a node has more tiles than there are persistent programs."""
         return any(
             node.trip_count > self.programs for node in launched_nodes(self.kernel)
         )
@@ -181,7 +185,7 @@ def format_programs(plan: Sequence[PersistentKernel]) -> str:
 
 
 def persist(plan: PersistentKernel) -> None:
-    """Write how many programs a kernel is launched with, where that are fewer."""
+    """Write the number of programs on each node that has more tiles than that."""
     for node in launched_nodes(plan.kernel):
         if node.trip_count > plan.programs:
             node.launch = (node.launch or LaunchAttr()).replaced(
@@ -241,11 +245,11 @@ def _resident(works: Iterable[KernelWork], device: Device) -> int:
 
 def _stages(models: Sequence[_NodeModel], stages: int, programs: int | None) -> int:
     """
-    Return num_stages for a number of `programs`, None: as many as run at a time.
+    Return num_stages for `programs`; with None, for as many programs as run at a time.
 
-    Of a loop over tiles without products they are those that take least time: one where
-    copies pass registers, as more change nothing. Otherwise one stage becomes the most
-    that fit a loop over tiles.
+    A loop over tiles without products gets the fastest number (1 if copies pass through
+    registers, as further stages change nothing then). Other loops over tiles that are
+    pipelined get the most stages that fit in place of one stage.
     """
     fitting = [n for n in STAGES if all(model.fits(n) for model in models)]
     if all(model.tiles_ahead for model in models):

@@ -2,16 +2,21 @@
 `bsp-to-dataflow`: dataflow level -> dataflow level, with channels.
 
 Needs programs of kernels, collectives and barriers, as `outline-kernels` makes them.
-Every collective becomes a channel, by one of five patterns. `bsp` keeps a kernel that
-sends, and the barriers; with `wait` consumers wait for each rank instead; with `push`
-for each block of rows; with `pull` they load from the memory of the producer; with
-`fused` the producer sends each tile when it is computed, and an input is sent by the
-kernel that reads it, before it waits. `persistent` merges such a producer and its
-consumer into one kernel. Consumers visit the sources of what they gather one after
-another, or with `sources=all` all at once, after one wait. With `inputs=symmetric` the
-caller writes inputs that are pulled to symmetric memory: no kernel copies them; the
-first kernel that pulls an input signals it. `auto` takes the cheapest by the cost
-model. Rejects a pattern that does not apply, with those that do.
+Every collective becomes a channel, by one of five patterns:
+
+* `bsp`: a copy kernel sends, between barriers of all ranks;
+* `wait`: a copy kernel sends, and consumers wait for the message of each rank;
+* `push`: a copy kernel sends, and consumers wait for each block of rows;
+* `pull`: consumers load from the memory of the producer;
+* `fused`: the producer sends each tile as soon as it is computed. An input, which no
+  kernel computes, is sent by the first kernel that reads it, before that kernel waits.
+
+`persistent` merges the producer and the consumer of `fused` into one kernel. Consumers
+visit the source ranks of a gathered value one after another, or with `sources=all` all
+together, after one wait. With `inputs=symmetric` the caller writes inputs that are
+pulled to symmetric memory, so that no kernel copies them; the first kernel that pulls
+an input signals it. `auto` takes the cheapest pattern by the cost model. If a pattern
+does not apply, the error names those that do.
 """
 
 from __future__ import annotations

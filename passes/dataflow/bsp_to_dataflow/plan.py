@@ -80,7 +80,7 @@ class ChannelConfig:
     symmetric: bool = False
     """Whether inputs are in symmetric memory if possible."""
     by_source: bool = True
-    """Whether consumers visit one source after another, else tiles across all."""
+    """Whether consumers visit one source after another, or all of them together."""
 
 
 @dataclass(frozen=True)
@@ -94,20 +94,20 @@ class ChannelPlan:
     type: ChannelType
     signals: bool
     by_source: bool
-    """Whether consumers visit one source after another, else tiles across all."""
+    """Whether consumers visit one source after another, or all of them together."""
     blocks: Mapping[str, int]
     """How often the message is cut along each dimension into blocks with a flag."""
     producer: OpResult | None
-    """The kernel result that is stored to the channel tile by tile, None: a copy."""
+    """The kernel result that its kernel stores to the channel; None if it is copied."""
     sending_consumer: KernelOp | None
     """
-    The consumer that is also the producer: it sends a copy before it waits, or signals
-    an input in symmetric memory. None: a separate kernel sends.
+    The consumer that is also the producer: before it waits, it sends a copy of the
+    input, or signals an input in symmetric memory. None if another kernel sends.
     """
     copy: CopyTiles
     """How a copy cuts the value."""
     input: SSAValue | None = None
-    """The input of the program that is the channel's memory, None: it is copied."""
+    """The input of the program that is itself the memory of the channel, if one is."""
 
 
 def collective_kernels(program: ProgramOp) -> list[KernelOp]:
@@ -180,7 +180,7 @@ def moved_dims(collective: MovingCollective) -> tuple[str, str | None]:
 
 
 def moved_result(kernel: KernelOp) -> OpResult | None:
-    """Return the result of another kernel that a collective moves, None: an input."""
+    """Return the kernel result that a collective moves, None if it moves an input."""
     value = kernel.ins[0]
     if isinstance(value, OpResult) and isinstance(value.op, KernelOp):
         return value
@@ -191,9 +191,9 @@ def sending_consumer(
     kernel: KernelOp, rules: PatternRules, in_place: SSAValue | None
 ) -> KernelOp | None:
     """
-    Return the first kernel that reads the result of a collective of an input.
+    Return the kernel that sends an input: the first one that reads the collective.
 
-    None if a kernel computes the operand, or a copy needs a separate kernel.
+    None if the operand is no input, or if a separate copy kernel has to send it.
     """
     program = kernel.parent
     assert program is not None
@@ -209,7 +209,7 @@ def sending_consumer(
 
 def extents_show_shards(kernel: KernelOp, other: KernelOp) -> bool:
     """
-    Whether the extents of `other` show that it has no shards of what `kernel` shards.
+    Whether the extents in `other` tell shards from whole dimensions of `kernel`.
 
     They do not for a dimension of one element, whose shards are as large as the whole.
     """
@@ -223,8 +223,8 @@ def input_in_place(kernel: KernelOp) -> SSAValue | None:
     """
     Return the input of the program that the collective of `kernel` moves unchanged.
 
-    None if others read it, too, or the function returns it: they would read it where
-    the caller has not written it.
+    None if it has another use: other readers, and the caller if the function returns
+    it, expect the input at its usual address, which is not in symmetric memory.
     """
     value, collective = kernel.ins[0], collective_of(kernel)
     assert collective is not None
@@ -244,7 +244,7 @@ def _grid_node(result: OpResult) -> SpatialOp | None:
 
 
 def obstacle(result: OpResult, split: str | None) -> str | None:
-    """Return why the kernel of a result cannot store it to a channel, None: it can."""
+    """Return why the kernel of a result cannot store to a channel; None if it can."""
     node = _grid_node(result)
     if node is None:
         return "the kernel forwards what it has not made on its grid"
@@ -284,7 +284,7 @@ def _loops_inside(node: SpatialOp, dim: str) -> bool:
 
 
 def _awaited(value: SSAValue) -> dict[str, int]:
-    """Return the smallest tile, by dimension, in which grids read a collective."""
+    """Return the smallest tile, by dimension, in which consumers read a collective."""
     tiles: dict[str, int] = {}
     for use in value.uses:
         if isinstance(use.operation, KernelOp):
@@ -296,7 +296,7 @@ def _awaited(value: SSAValue) -> dict[str, int]:
 
 
 def _grid_tiles(value: SSAValue, names: Mapping[str, str]) -> Iterator[tuple[str, int]]:
-    """Yield the tile of each dimension that a grid cuts; `names` are those outside."""
+    """Yield the tile of each dimension that a grid cuts, by its name in `names`."""
     for use in value.uses:
         op: Operation = use.operation
         if isinstance(op, RenameOp):
@@ -344,21 +344,21 @@ def _tile_for(dim: str, extent: int, factor: int) -> int:
 
 
 def _fits(extent: int, factor: int) -> bool:
-    """Whether a factor makes as many tiles, of a power of two; one always does."""
+    """Whether a factor is 1, or cuts an extent into so many tiles of a power of two."""
     tile = ceil_div(extent, factor)
     even = is_power_of_two(tile) and ceil_div(extent, tile) == factor
     return factor == 1 or even
 
 
 def _nearest(extent: int, factor: int) -> int:
-    """Return the factor nearest to one, and if there are two the larger, that fits."""
+    """Return the fitting factor that is nearest to `factor`, of two the larger one."""
     tiles = [1 << power for power in range(extent.bit_length() + 1)]
     fitting = [f for tile in tiles if _fits(extent, f := ceil_div(extent, tile))]
     return min(fitting, key=lambda candidate: (abs(candidate - factor), -candidate))
 
 
 def _producer_tiles(node: SpatialOp | None, type_: ChannelType) -> dict[str, int]:
-    """Return the tiles of a message that programs of `node` compute, if they fit it."""
+    """Return the tiles in which the programs of `node` compute a message."""
     assert node is not None
     tiles: dict[str, int] = {}
     loops = [loop.dim for loop in node.loops]
@@ -373,7 +373,7 @@ def _producer_tiles(node: SpatialOp | None, type_: ChannelType) -> dict[str, int
 def _blocks(
     type_: ChannelType, awaited: Mapping[str, int], tiles: Mapping[str, int]
 ) -> dict[str, int]:
-    """Return how often to cut a message: where consumers wait and tiles are blocks."""
+    """Return into how many blocks with a flag to cut each dimension of a message."""
     blocks: dict[str, int] = {}
     for dim, extent in extents_of(type_.message).items():
         tile = tiles.get(dim, extent)

@@ -1,24 +1,24 @@
 """
-`share-tiles`: dataflow level -> the same, with work evened out over a list of tiles.
+`share-tiles`: dataflow level -> the same, with equal work for sequences of any lengths.
 
-Where sequences of a batch have different lengths, parts of equal size are uneven work:
-those beyond the end of a sequence are empty. Here the tiles of all sequences are one
-list, and each program has an equal run of it, as in stream-K, wherever that begins and
-ends: it folds the tiles that it has of a sequence, stores a partial result, and goes on
-to the next sequence. The last of the programs that have tiles of a sequence merges
-them, as `merge-partials` wrote it. Programs compute the list from the lengths
-themselves.
+If the sequences of a batch have different lengths, programs with equal parts of the
+longest length have unequal work: parts after the end of a sequence are empty. Instead,
+the tiles of all sequences form one list, and each program gets an equal run of the
+list, as in stream-K. A run may begin and end inside a sequence: the program folds its
+tiles of a sequence, stores a partial result, and goes on to the next sequence. Of the
+programs with tiles of a sequence, the last one to finish merges the partial results, by
+the code that `merge-partials` wrote. Programs compute the list from the lengths.
 
-The list is written as `dataflow.shares`, whose results say where the loops of a part
-begin and end, and how many programs arrive at the counter of a sequence; the launch has
-the number of programs, as many as the GPU runs at a time: as many by the model, and by
-the compiler, too, to which a launch gives the registers that leaves, on GPUs that can.
-A sequence has as many parts as before at most, which bounds the length of runs from
-below, so that partial results take the same memory.
+The op `dataflow.shares` stands for the list. Its results say where the loop over the
+tiles of a sequence begins and ends, and how many programs arrive at the counter of the
+sequence. The launch has as many programs as the GPU runs at a time, by the model; where
+a launch can limit the registers of a thread, it makes the compiler keep to that. A
+sequence is divided among at most as many programs as it had parts before, which bounds
+the length of a run from below: partial results take no more memory.
 
-Lengths are known at run time only. `auto` takes a list where it is faster at the mean
-length that `attach-hardware{lengths=..}` gives; without it all are as long as the
-longest, and equal parts are even already.
+Lengths are known only at run time. `auto` takes a list if it is faster at the mean
+length of `attach-hardware{lengths=..}`. Without that option all sequences count as long
+as the longest one, for which equal parts are best.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _named(
 def _plan(
     kernel: KernelOp, gpu: GpuModel, programs: int | None = None
 ) -> SharedKernel | str:
-    """Return how programs of a kernel share tiles; a text says why they do not."""
+    """Return how programs of a kernel share tiles, or a text on why they cannot."""
     found = partial_fold(kernel)
     if isinstance(found, str):
         return found
@@ -177,7 +177,7 @@ def _plan(
 
 
 def _programs_at_a_time(launch: PersistentKernel, device: Device) -> int:
-    """Return how many programs run at a time; launches may give their registers."""
+    """Return how many programs run at a time, if the launch limits their registers."""
     granule = device.triton.limits.launch_registers
     if not granule:
         return launch.programs
@@ -188,10 +188,10 @@ def _programs_at_a_time(launch: PersistentKernel, device: Device) -> int:
 
 def _most_registers(launch: PersistentKernel, programs: int, device: Device) -> int:
     """
-    Return the most registers of a thread with which `programs` run at a time.
+    Return the limit on the registers of a thread with which `programs` run at a time.
 
-    0 if all that a thread may have are no more, if the model expects more, or if
-    launches do not give them.
+    0 for no limit: if threads may have no more anyway, if the model expects that they
+    need more, or if launches cannot set a limit.
     """
     granule = device.triton.limits.launch_registers
     together = ceil_div(programs, device.multiprocessors)
@@ -203,14 +203,14 @@ def _most_registers(launch: PersistentKernel, programs: int, device: Device) -> 
 
 
 def _thread_share(launch: PersistentKernel, share: int, device: Device) -> int:
-    """Return the registers of a multiprocessor, for each of `share` in each thread."""
+    """Return the registers of a multiprocessor over threads of a program x `share`."""
     assert launch.kernel.launch is not None
     threads = device.limits.warp_threads * launch.kernel.launch.warps
     return int(device.limits.register_bytes) // REGISTER // (threads * share)
 
 
 def _gains(plan: SharedKernel, program: ProgramOp, system: SystemOp) -> bool:
-    """Whether the program takes less time if programs of a kernel share tiles."""
+    """Whether the whole launch plan is faster if a kernel's programs share tiles."""
     copy = program.clone()
     kernels = dict(zip(program.kernels(), copy.kernels(), strict=True))
     twin = partial_fold(kernels[plan.kernel])
