@@ -1,10 +1,11 @@
 """
 `collapse-dims`: schedule level -> same level, with fewer dimensions in kernels.
 
-Dimensions that are next to each other in all tensors of a kernel can be one, as in
-MLIR's linalg: rows of 8 sequences of 197 tokens are 1,576 rows, which need fewer and
-fuller blocks; the columns of 12 heads of 64 are 768, and a program may take those of
-more than one head. `runs` finds such dimensions, `rewrite` makes them one.
+Dimensions that are adjacent, in the same order, in all tensors of a kernel can become
+one dimension, as in MLIR's `collapse_shape`. So 8 sequences of 197 tokens are 1,576
+rows, which need fewer and fuller blocks; 12 heads of 64 columns are 768 columns, and a
+program may take those of more than one head. `runs` finds such dimensions, `choice`
+says which to collapse, and `rewrite` collapses them.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ AUTO, ALL, NONE = "auto", "all", "none"
 
 @dataclass(frozen=True)
 class Collapsed:
-    """A kernel in which runs of dimensions become one each."""
+    """A kernel, and its runs of dimensions that become one dimension each."""
 
     node: str
     """The name of its grid node."""
@@ -65,7 +66,7 @@ class Collapsed:
 @dataclass(frozen=True)
 class CollapseDimsPass(ChoosingPass, FunctionPass):
     """
-    Let kernels have dimensions that are next to each other in memory as one.
+    Collapse dimensions of kernels that are adjacent in memory.
 
     Before: kernels that are not tiled. After: some have fewer dimensions; they read
     views of their operands, and their readers view what they make. Kernels of several
@@ -191,7 +192,7 @@ def _planned(node: SpatialOp, system: SystemOp) -> tuple[PlanEntry, ...]:
 def _named(
     func: FuncOp, kernel: Collapsed, nodes: Mapping[str | None, SpatialOp]
 ) -> SpatialOp:
-    """Return the kernel of a name, whose runs were checked."""
+    """Return the kernel with a name, after a check of its runs."""
     if spmd_region(func) is not None:
         raise OpError(
             func,

@@ -1,8 +1,8 @@
 """
-Which dimensions of kernels `collapse-dims` makes one: those with which a GPU is faster.
+Which dimensions `collapse-dims` collapses: those that make a GPU faster.
 
-Kernels are priced with the launches that they may share, as `fuse` does: tiles that are
-best for a launch of its own may cost a launch that several share.
+Kernels are priced with the launches that they may share, as in `fuse`: the best tiles
+of a kernel alone may prevent a launch that several kernels share.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from comet.passes.search.goal import LATENCY
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """A kernel with some runs of dimensions as one each, and with its best tiles."""
+    """A kernel with some collapsed runs of dimensions, and its best tiles."""
 
     runs: tuple[Run, ...]
     seconds: float
@@ -78,7 +78,7 @@ class Form:
 
 
 def all_runs(func: FuncOp) -> Mapping[str, tuple[Run, ...]]:
-    """Return the runs of dimensions that can be one, by the name of the kernel."""
+    """Return the runs of dimensions that can be collapsed, by kernel."""
     found = {node: collapsible_runs(node) for node in grid_nodes(func)}
     return {node.node_name or "": runs for node, runs in found.items() if runs}
 
@@ -86,7 +86,7 @@ def all_runs(func: FuncOp) -> Mapping[str, tuple[Run, ...]]:
 def planned_runs(
     func: FuncOp, plan: Sequence[PlanEntry]
 ) -> Mapping[str, tuple[Run, ...]]:
-    """Return the runs whose names together a plan has, by the name of the kernel."""
+    """Return the runs that a plan names as one dimension, by kernel."""
     named = {
         entry.name: {dim.removeprefix(BLOCK) for dim, _ in entry.loops}
         for entry in plan
@@ -117,7 +117,7 @@ def _planned_in(node: SpatialOp, plan: Mapping[str, set[str]]) -> Iterator[Run]:
 
 
 def chosen_runs(func: FuncOp, system: SystemOp) -> Mapping[str, tuple[Run, ...]]:
-    """Return the runs that are to be one, by the name of the kernel."""
+    """Return the runs that are collapsed, by kernel."""
     nodes = grid_nodes(func)
     merged = set(_merged_later(nodes))
     groups = {node: () if node in merged else _groups(node) for node in nodes}
@@ -139,17 +139,17 @@ def chosen_runs(func: FuncOp, system: SystemOp) -> Mapping[str, tuple[Run, ...]]
 
 
 def _groups(node: SpatialOp) -> tuple[tuple[Run, ...], ...]:
-    """Return the runs to try in a kernel: all that may help, and each alone."""
+    """Return the sets of runs to try: all that may help together, and each alone."""
     runs = tuple(run for run in collapsible_runs(node) if larger_blocks(node, run))
     return tuple(dict.fromkeys((runs, *((run,) for run in runs)))) if runs else ()
 
 
 def _merged_later(nodes: Sequence[SpatialOp]) -> Iterator[SpatialOp]:
     """
-    Yield kernels that may be one launch, in which the last programs merge partials.
+    Yield pairs of kernels that `merge-partials` may make one launch.
 
-    One reduces what programs of the other split: `merge-partials` wants the same
-    dimensions in both.
+    The first one splits a reduction, and the second one merges the partial results.
+    Both must have the same dimensions.
     """
     for reader in nodes:
         if any(isinstance(op, ContractOp) for op in reader.walk()):
@@ -171,10 +171,11 @@ def _fastest(
     prices: LaunchPrices[Form],
 ) -> Mapping[SpatialOp, Form]:
     """
-    Return the forms of the kernels of a stage with which its launches take least time.
+    Return a form of each kernel of a stage, so that the launches take least time.
 
-    Each kernel in turn gets the best of its forms: from the present ones on, and from
-    those with which launches of their own take least.
+    A coordinate descent: each kernel in turn gets the best of its forms. It starts once
+    from the present forms, and once from the forms that are fastest in launches of
+    their own.
     """
     varied = [node for node in stage.kernels if others[node]]
     start = {node: present[node] for node in stage.kernels}
@@ -228,7 +229,7 @@ def _present(func: FuncOp, system: SystemOp) -> Iterator[Form]:
 
 
 def _needs_of(nodes: Sequence[SpatialOp]) -> Needs[SpatialOp]:
-    """Return the kernels of a function, and which of them each one reads from."""
+    """Return the dependence graph of the kernels of a function."""
     inside = set(nodes)
 
     def read_by(node: SpatialOp) -> Iterator[SpatialOp]:
@@ -249,7 +250,7 @@ class _Tilings:
         self._known: dict[Hashable, Form | None] = {}
 
     def form(self, node: SpatialOp, runs: tuple[Run, ...]) -> Form | None:
-        """Return a kernel with runs as one dimension each, None if no tiles fit."""
+        """Return a kernel with collapsed runs, None if no tiles fit."""
         alone = _alone(node)
         for run in runs:
             collapse(alone, run)
@@ -277,7 +278,7 @@ def fastest_tiling(node: SpatialOp, system: SystemOp) -> KernelTiling | None:
 
 
 def _is_view(op: Operation) -> bool:
-    """Whether a kernel reads what an op makes by other addresses, or computes it."""
+    """Whether an op is a view that a kernel reads, or computes in place of loading."""
     return isinstance(op, View | IndexOp | FillOp)
 
 

@@ -1,4 +1,4 @@
-"""The rewrite of `collapse-dims`: a run of dimensions of a kernel becomes one."""
+"""The rewrite of `collapse-dims`: a run of dimensions of a kernel is collapsed."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ from comet.passes.schedule.tile_tree import loop_of
 
 def collapse(node: SpatialOp, run: Run) -> None:
     """
-    Let a kernel that is not tiled have a run of dimensions as one.
+    Collapse a run of dimensions of a kernel that is not tiled.
 
-    It reads views of its operands, and what it makes is viewed with all dimensions.
+    The kernel reads views of its operands, and readers of its results view them with
+    all dimensions.
     """
     inner = run[-1]
     for index in reversed(range(len(run) - 1)):
@@ -40,15 +41,15 @@ def collapse(node: SpatialOp, run: Run) -> None:
 
 @dataclass(frozen=True)
 class _Pair:
-    """Two dimensions of a kernel, next to each other, that become one."""
+    """Two adjacent dimensions of a kernel that become one."""
 
     outer: str
     inner: str
     name: str
-    """What they are called as one."""
+    """The name of the collapsed dimension."""
 
     def collapse(self, node: SpatialOp) -> None:
-        """Let a kernel have the pair as one dimension."""
+        """Collapse the pair in a kernel."""
         self._collapse_loops(node)
         for index, value in enumerate(node.ins):
             if self.outer in names_of(value):
@@ -61,7 +62,7 @@ class _Pair:
                 self._split(value)
 
     def _type(self, type_: Attribute) -> TensorType[Element]:
-        """Return a type with the pair as one dimension."""
+        """Return a type in which the pair is collapsed."""
         extents = extents_of(type_)
         size = prod(extents[dim] for dim in (self.outer, self.inner))
         sizes = {
@@ -92,7 +93,7 @@ class _Pair:
             set_loops(node, [loop_of(dim, 1, f"g{i}") for i, dim in enumerate(dims)])
 
     def _merged(self, value: SSAValue, at: InsertPoint) -> SSAValue:
-        """Return a value with the pair as one dimension: what was split, or a view."""
+        """Return a value with the pair collapsed: the operand of a split, or a view."""
         type_ = self._type(value.type)
         op = value.owner
         if isinstance(op, RenameOp) and op.cut and op.renaming[op.cut] == self.outer:
@@ -102,7 +103,7 @@ class _Pair:
         return _inserted(RenameOp(value, type_, merge=self.outer), at, value)
 
     def _split(self, value: SSAValue) -> None:
-        """Let a result of a kernel have the pair as one; readers view it as two."""
+        """Collapse the pair in a result of a kernel, which readers view as two."""
         old = value.type
         new = Rewriter.replace_value_with_new_type(value, self._type(old))
         uses = tuple(new.uses)
@@ -112,7 +113,7 @@ class _Pair:
 
 
 def _inserted(op: RenameOp, at: InsertPoint, like: SSAValue) -> SSAValue:
-    """Insert a view, which has the name of what it views."""
+    """Insert a view, with the name of its operand."""
     Rewriter.insert_op(op, at)
     op.result.name_hint = like.name_hint
     return op.result

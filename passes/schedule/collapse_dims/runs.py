@@ -1,8 +1,9 @@
 """
-Which dimensions of a kernel can be one: runs that are next to each other in memory.
+Which dimensions of a kernel can be collapsed: runs that are adjacent in memory.
 
-In every value of the kernel with one of them, all are next to each other, in one order.
-A loop over one of them is a loop over all, or the only op of the loop around it.
+In every value of the kernel that has a dimension of a run, the whole run is adjacent,
+in the same order. A loop over one of the dimensions is a loop over all of them, or the
+loops over them form a perfect nest.
 """
 
 from __future__ import annotations
@@ -61,16 +62,16 @@ def collapsible_runs(node: SpatialOp) -> tuple[Run, ...]:
 
 
 def _names(run: Run) -> Iterator[str]:
-    """Yield what dimensions are called while a run becomes one, from its end on."""
+    """Yield the names of dimensions while a run is collapsed, from its end on."""
     return (collapsed_name(run[start:]) for start in range(len(run) - 1))
 
 
 def larger_blocks(node: SpatialOp, run: Run) -> bool:
     """
-    Return whether a kernel may have larger blocks, or less padding, with a run as one.
+    Return whether collapsing a run may give larger blocks, or less padding.
 
-    Not if the inner dimensions fill the largest blocks, and not if programs take one
-    element at a time, as of the batch dimensions of products.
+    It does not if the inner dimensions fill the largest blocks alone, or if programs
+    take one element at a time, as along batch dimensions of products.
     """
     extents = joined_extents((*node.ins, *node.outs))
     products = (op for op in node.walk() if isinstance(op, ContractOp))
@@ -81,7 +82,7 @@ def larger_blocks(node: SpatialOp, run: Run) -> bool:
 def _neighbours(
     values: Iterable[SSAValue],
 ) -> tuple[Mapping[str, set[str | None]], Mapping[str, set[str | None]]]:
-    """Return what comes after each dimension in values, and what before; None: none."""
+    """Return the dimensions after each dimension, and those before; None at an end."""
     after: dict[str, set[str | None]] = {}
     before: dict[str, set[str | None]] = {}
     for value in values:
@@ -94,10 +95,10 @@ def _neighbours(
 
 def _fixed_dims(node: SpatialOp) -> Iterator[str]:
     """
-    Yield the dimensions of a kernel that stay.
+    Yield the dimensions of a kernel that cannot be collapsed.
 
-    These are dimensions of ops that may name one, and of operands that are views other
-    than renamings, which have other strides.
+    These are the dimensions of ops with an attribute that may name one, and those of
+    views other than renames, which have other strides.
     """
     for value in node.ins:
         if isinstance(viewed(value).owner, View | IndexOp):
@@ -115,7 +116,7 @@ def _fixed_dims(node: SpatialOp) -> Iterator[str]:
 
 
 def _loops_agree(node: SpatialOp, outer: str, inner: str) -> bool:
-    """Return whether the loops of a kernel over two dimensions can be one."""
+    """Return whether the loops of a kernel over two dimensions can be collapsed."""
     grid = list(node.factors)
     if outer in grid or inner in grid:
         pair = grid[grid.index(outer) :][:2] if outer in grid else ()

@@ -69,7 +69,7 @@ from comet.passes.schedule.tile.gpu.space import (
 )
 
 ROUNDED = 1 - 1e-12
-"""Prices add up the same terms in another order."""
+"""A factor for rounding errors: prices add up the same terms in another order."""
 
 _Additions: TypeAlias = "defaultdict[Extents, float]"
 """Costs per element of ops, by their extents."""
@@ -79,7 +79,7 @@ class KernelBound:
     """
     Lower bounds of the seconds of a launch that computes `outs` by `group`.
 
-    What does not depend on the loops of the kernel is derived once.
+    Facts that do not depend on the loops of the kernel are derived once.
     """
 
     def __init__(self, group: Group, outs: Values, facts: Facts):
@@ -106,9 +106,9 @@ class KernelBound:
     @cached_property
     def cut(self) -> frozenset[str]:
         """
-        The dimensions of loops that a mask may end, as it compares positions.
+        The dimensions of loops that a mask may end early, as it compares positions.
 
-        What has one of them counts by a fraction, see `least_fraction`.
+        Only a fraction of a value or an op along them counts, see `least_fraction`.
         """
         read = (dim for op in self.ops for dim in op.positions)
         return frozenset(read).difference(self.grid)
@@ -127,7 +127,7 @@ class KernelBound:
         return extents
 
     def vector_ops(self, loops: Collection[str]) -> Sequence[VectorOp]:
-        """Return what vector lanes compute in a program with `loops`."""
+        """Return the ops that vector lanes surely compute in a program with `loops`."""
         folded = self._folded.intersection(loops)
         if folded not in self._vector_ops:
             needed = slice_of(self._facts.owners(self.outs), self.ops)
@@ -141,18 +141,20 @@ class KernelBound:
 
     @cached_property
     def reduced(self) -> int:
-        """The ops of which others compute reductions, which are in their loops."""
+        """
+        The ops that reductions depend on: they are in the loops of these, as a mask.
+        """
         return slice_of(union(op.sources for op in self.ops if op.reduced), self.ops)
 
     def moving_seconds(self) -> float:
-        """Return a bound by the bytes of device memory alone."""
+        """Return a lower bound that counts only the bytes of device memory."""
         waiting = self.gpu.times.load_latency * bool(self.inputs)
         moving = self.device_bytes / self.gpu.memory.hbm_bandwidth
         return (self.gpu.times.launch + max(waiting, moving)) * ROUNDED
 
     @cached_property
     def device_bytes(self) -> float:
-        """The bytes of device memory that loops read before sequences end."""
+        """The bytes of all values in device memory, up to the end of each sequence."""
         return sum(map(self._device_bytes, self.values))
 
     def _device_bytes(self, value: SSAValue) -> float:
@@ -160,7 +162,7 @@ class KernelBound:
         return bytes_of(value) * self.gpu.mean_length ** len(ended)
 
     def seconds(self, nest: LoopNest) -> float:
-        """Return a bound for a form, infinite if no tiles fit."""
+        """Return a lower bound for a loop nest, infinite if no tiles fit."""
         if (seconds := self._seconds.get(nest)) is None:
             self._seconds[nest] = seconds = _Least(self, nest).seconds()
         return seconds
@@ -168,7 +170,7 @@ class KernelBound:
 
 @dataclass(frozen=True)
 class _Least:
-    """The least work of a kernel with some loops, with any tiles."""
+    """The least work of a kernel with some loops, for all choices of tiles."""
 
     kernel: KernelBound
     nest: LoopNest
@@ -206,14 +208,14 @@ class _Least:
         return max(least * ROUNDED, kernel.moving_seconds())
 
     def _registers(self, blocks: Blocks, warps: Real) -> Real:
-        """Return the least bytes of registers of a thread block."""
+        """Return a lower bound of the bytes of registers of a thread block."""
         gpu = self.kernel.gpu
         bound = register_bound(self.summary, blocks, warps, gpu)
         threads = gpu.limits.warp_threads * warps
         return np.minimum(bound * threads * REGISTER, gpu.limits.register_bytes)
 
     def _divided(self, work: KernelWork, block: Blocks, cluster: int) -> KernelWork:
-        """Return the least work of a thread block of a cluster: its share of it."""
+        """Return the least work of one thread block of a cluster."""
         if cluster == 1:
             return work
         operations, moved = work.operations, work.moved
@@ -234,8 +236,9 @@ class _Least:
 
     def _least(self, work: KernelWork, gpu: Device) -> Real:
         """
-        Return the time of a launch, without the program that runs after the full waves:
-        in other kernels it may be in one of them.
+        Return the time of the full waves of a launch.
+
+        With other tiles, the programs of the last, partial wave may be in a full one.
         """
         time = kernel_time(work, gpu)
         slots = gpu.multiprocessors * np.maximum(occupancy_of(work, gpu), 1)
@@ -248,7 +251,7 @@ class _Least:
         return np.where(np.greater(time.fits, 0), seconds, np.inf)
 
     def _padding(self, smallest: Mapping[str, int]) -> dict[str, Real]:
-        """Return how much longer than its extent each dimension is in blocks."""
+        """Return by which factor padding to whole blocks lengthens each dimension."""
         return {
             dim: ceil_div(extent, smallest[dim]) * smallest[dim] / extent
             for dim, extent in self.summary.nest.extents.items()
@@ -257,10 +260,11 @@ class _Least:
 
     def _work(self, blocks: Blocks, fractions: Mapping[str, Real]) -> KernelWork:
         """
-        Return the least work of a kernel for some blocks of the grid.
+        Return the least work of a kernel for each choice of blocks of the grid.
 
-        `fractions` are those of other dimensions that loops visit, the mean over all
-        programs. In a full turn, a multiprocessor runs at least so much.
+        `fractions` are the fractions of other dimensions that loops visit, the mean
+        over all programs: the least that a multiprocessor runs if all its turns are
+        full.
         """
         kernel, gpu = self.kernel, self.kernel.gpu
         programs = self.summary.programs(blocks)
@@ -295,10 +299,10 @@ class _Least:
 
     def _uncertain(self) -> float:
         """
-        Return the most bytes of results that may be stored more or less often: those
-        with short tiles of loops, or with dimensions that count by a fraction.
+        Return the bytes of results whose number of stores depends on tiles.
 
-        Prices take what they do not store for loaded: more stores, fewer loads.
+        These have short tiles of loops, or dimensions of which loops visit a fraction.
+        Prices count all other traffic as loads, so that fewer loads may remain.
         """
         return sum(
             prod(map(power_of_two, extents_of(value).values())) * bits_of(value) / 8
@@ -313,7 +317,9 @@ class _Least:
     def _operations(
         self, blocks: Blocks, fractions: Mapping[str, Real]
     ) -> tuple[Real, str]:
-        """Return the operations of products of one program, and their fastest type."""
+        """
+        Return the operations of products of a program, and the fastest type of them.
+        """
         products, gpu = self.kernel.products, self.kernel.gpu
         types = {each.rate for each in products}
         element = max(types, key=lambda each: product_rate(each, gpu.units), default="")
@@ -328,8 +334,9 @@ class _Least:
         self, blocks: Blocks, fractions: Mapping[str, Real]
     ) -> tuple[Real, Real]:
         """
-        Return the vector operations of one program: those that may be in loops of
-        products, and the others.
+        Return the vector operations of a program: in loops of products, and later.
+
+        Those that may be in such a loop count as being in it.
         """
         lanes: _Additions = defaultdict(float)
         special: _Additions = defaultdict(float)
@@ -353,7 +360,7 @@ class _Least:
         return larger(inside, beside), outside
 
     def _is_later(self, op: VectorOp) -> bool:
-        """Return whether an op is in no loop of products."""
+        """Return whether an op is certainly in no loop of products."""
         if not self.kernel.products:
             return True
         looped = not op.bit & self.kernel.inside or op.bit & self.kernel.reduced
@@ -362,10 +369,10 @@ class _Least:
 
     def _depends(self) -> bool:
         """
-        Return whether vector lanes certainly compute in a loop of products.
+        Return whether a loop of products certainly has vector operations, too.
 
-        It is the loop of both if they have the same dimensions of loops, and one of
-        these has several iterations with any blocks.
+        It has if a product and a vector op have the same looped dimensions, one of
+        which has several iterations with blocks of any size.
         """
         kernel, loops = self.kernel, self.nest.loops
         several = {
@@ -392,7 +399,7 @@ class _Least:
         Return how often a program waits for loads, and how often outside of loops of
         products.
 
-        What has no dimension of a loop is loaded before or after all of them.
+        Values without a looped dimension are loaded before or after all loops.
         """
         kernel, loops = self.kernel, self.nest.loops
         rounds = max(map(self._waits, kernel.ops), default=0)
@@ -409,10 +416,10 @@ class _Least:
 
     def _waits(self, op: OpFacts) -> int:
         """
-        Return how often loops wait for loads that an op needs, at least.
+        Return a lower bound of how often loops wait for the loads of an op.
 
-        The loops over the dimensions that it reduces are inside each other, and each
-        follows others over the same dimension. Those of one trip may share their waits.
+        The loops over its reduced dimensions form a nest, and several loops over one
+        dimension follow each other. Loops of one trip may share their waits.
         """
         trips = {dim: self._trips(dim) for dim in op.reduced if dim in self._loading}
         counts = dict(zip(self.nest.loops, self.nest.counts, strict=True))
@@ -421,7 +428,7 @@ class _Least:
 
     @cached_property
     def _loading(self) -> frozenset[str]:
-        """The dimensions of loops that load what has them."""
+        """The looped dimensions of the inputs."""
         read = {dim for value in self.kernel.inputs for dim in names_of(value)}
         return frozenset(read.intersection(self.nest.loops))
 
@@ -444,7 +451,7 @@ def _moved(values: Values, blocks: Blocks, fractions: Mapping[str, Real]) -> Rea
 def _fraction(
     extents: Mapping[str, int], blocks: Blocks, fractions: Mapping[str, Real]
 ) -> Real:
-    """Return the fraction of a value or an op that one program has."""
+    """Return the fraction of a value, or of the iterations of an op, in one program."""
     return product_of(
         fractions[dim] if dim in fractions else blocks[dim] / extent
         for dim, extent in extents.items()
@@ -454,10 +461,10 @@ def _fraction(
 
 def _full(share: Real) -> Real:
     """
-    Return how much of the turns of a multiprocessor its `share` of programs fills.
+    Return the fraction of its turns that a multiprocessor with `share` programs fills.
 
-    Programs of different lengths fill them evenly at best, see `Trips`; a single turn
-    takes as long as its longest program.
+    At best, programs of different lengths fill several turns evenly, see `Trips`. A
+    single turn takes as long as its longest program.
     """
     return np.where(np.greater(share, 1), share / np.ceil(share), 1.0)
 

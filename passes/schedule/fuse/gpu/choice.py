@@ -93,7 +93,7 @@ priority fusion, which finds where to cut.
 
 
 MOST_CHOSEN = 64
-"""Functions whose kernels are remembered: more than a search of plans compares."""
+"""The size of the cache of functions: more than a search of plans compares."""
 
 _CHOSEN = Answers[Chosen](MOST_CHOSEN)
 
@@ -157,9 +157,9 @@ def _choices(
     """
     Yield the strategies that the options of the pass allow.
 
-    Only `ranks` have collectives, across which products may be recomputed. Prices of
-    kernels do not include waiting for other ranks, and smaller kernels wait more often:
-    for `ranks`, `auto` does not try priority fusion.
+    Products may be recomputed on both sides of a collective, which only `ranks` have.
+    For `ranks`, `auto` does not try priority fusion: it makes smaller kernels, which
+    wait more often for other ranks, and prices of kernels do not include that.
     """
     across = {"recompute": (True,), "spill": (False,), "auto": (False, True)}[between]
     for recompute in across if ranks else (False,):
@@ -215,9 +215,9 @@ def _ways(
     ops: Sequence[Operation], merging: Sequence[Strategy], gpu: Device
 ) -> dict[Strategy, Way]:
     """
-    Return how choices of priority fusion merge, without those like others.
+    Return the ways of priority fusion to try, without repetitions.
 
-    Only one merges eagerly: the one that recomputes ops, if there are any.
+    Only one of them merges eagerly: the one that recomputes ops, if there are such ops.
     """
     recomputed = recomputable_ops(ops, gpu) if merging else frozenset[Operation]()
     return {
@@ -259,7 +259,9 @@ class _Search:
         return wide.result, Narrowing()
 
     def again(self, chosen: Chosen) -> tuple[Fused, Narrowing]:
-        """Return what `best` returned for an equal function, and cast as it did."""
+        """
+        Return what `best` returned for an equal function, and insert the same casts.
+        """
         self._store_named()
         func, choice, narrowing = self.func, chosen.choice, chosen.narrowing
         tried = named_products(elementary_ops(func), " ".join(narrowing.tried))

@@ -19,7 +19,7 @@ from comet.passes.schedule.tile_tree import Spatial
 
 
 class Forms:
-    """The forms that a kernel may have: rows as a whole, in loops, or spilled."""
+    """The cheapest form of each kernel: with whole rows, with loops, or with spills."""
 
     def __init__(self, trials: Trials, strategies: Iterable[Strategy]):
         self._trials = trials
@@ -29,7 +29,10 @@ class Forms:
         self._bound = cache(partial(KernelBound, facts=self._facts))
 
     def ops_changed(self) -> None:
-        """Forget what bounds know of single ops. Prices stay: changed ops are new."""
+        """
+        Drop cached facts of ops, after a change. Prices stay valid: changed ops are
+        new.
+        """
         self._bound.cache_clear()
         self._facts.clear()
 
@@ -45,8 +48,8 @@ class Forms:
         """
         Return the cheapest form, of equal ones the first.
 
-        The one with the lowest bound is tried first: then bounds of others may be above
-        its price.
+        The form with the lowest bound is tried first: forms with a bound above its
+        price need no trial.
         """
         nests, best = self._nests_of(ops), inf
         bounds = dict.fromkeys(nests, 0.0)
@@ -80,7 +83,7 @@ class Forms:
             return inf
 
     def launched(self, needs: Needs[Kernel]) -> float:
-        """Return the seconds of kernels with the cheapest launches, or infinity."""
+        """Return the seconds of all kernels in the cheapest launches; or infinity."""
         if any(isinf(self.seconds(*kernel)) for kernel in needs.kernels):
             return inf
         trials = needs.of(lambda kernel: self._trials.fitting(self.cheapest(*kernel)))

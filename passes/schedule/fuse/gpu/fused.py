@@ -18,7 +18,7 @@ from comet.passes.schedule.tile_tree import Spatial
 
 @dataclass(frozen=True)
 class Fused:
-    """A strategy, and the kernels that it gives a function."""
+    """A strategy, and the kernels into which it fuses a function."""
 
     func: FuncOp
     choice: Strategy
@@ -28,7 +28,7 @@ class Fused:
     cuts: int | None = None
     """How often kernels may still be cut in two, None if without a limit."""
     recomputed: frozenset[Operation] = frozenset()
-    """The ops that priority fusion put into each kernel that needs them."""
+    """The ops that every kernel recomputes instead of loading their results."""
 
     @classmethod
     def of(
@@ -40,28 +40,30 @@ class Fused:
         cuts: int | None = None,
         recomputed: frozenset[Operation] = frozenset(),
     ) -> Self:
-        """Return the kernels for the groups of a partition."""
+        """Return the fused kernels, one for each group of a partition."""
         steps = plan_steps(func, partition, plan)
         return cls(func, choice, partition, plan, steps, cuts, recomputed)
 
     def with_partition(self, partition: Partition) -> Self:
-        """Return the kernels for the groups of another partition."""
+        """Return the same with another partition."""
         steps = plan_steps(self.func, partition, self.plan)
         return replace(self, partition=partition, steps=steps)
 
     def with_casts(self, casts: Iterable[NarrowedProduct]) -> Self:
-        """Return the same kernels, each with the casts of products that it computes."""
+        """
+        Return the same kernels, with the casts of the products that each computes.
+        """
         changed = self._changed(cast.cast for cast in casts)
         return replace(changed, cuts=None)
 
     def undone(self, casts: Iterable[NarrowedProduct]) -> Self:
-        """Return the same kernels without casts that are undone."""
+        """Return the same kernels, without casts that are removed again."""
         return self._changed(cast.undone for cast in casts)
 
     def _changed(
         self, changes: Iterable[Callable[[Iterable[Operation]], Iterable[Operation]]]
     ) -> Self:
-        """Return the same kernels with changed ops, without those that have none."""
+        """Return the same kernels with changed ops; a kernel without ops is dropped."""
         partition = self.partition
         for change in changes:
             partition = tuple(tuple(change(group)) for group in partition)
@@ -80,7 +82,7 @@ class Fused:
 
 @dataclass(frozen=True)
 class Narrowing:
-    """The names of products that were tried as narrow ones, and of those that are."""
+    """The products that were tried as narrow ones, and those stored so, by name."""
 
     tried: tuple[str, ...] = ()
     stored: tuple[str, ...] = ()
@@ -88,12 +90,14 @@ class Narrowing:
 
 @dataclass(frozen=True)
 class Chosen:
-    """What a search chose for a function, for functions with the same text."""
+    """The choice of a search, to be repeated for functions with the same text."""
 
     choice: Strategy
     narrowing: Narrowing
     groups: tuple[tuple[int, ...], ...]
-    """The partition, by the numbers of ops of the function with its narrow products."""
+    """
+    The partition, as numbers of ops; the casts of narrow products are among these.
+    """
 
     @classmethod
     def of(cls, fused: Fused, narrowing: Narrowing) -> Self:

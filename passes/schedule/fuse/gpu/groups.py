@@ -179,7 +179,7 @@ def _groups(
 
 
 def _narrows_last(op: Operation, group: Sequence[Operation]) -> bool:
-    """Return whether `op` casts the last value of `group` to a narrower type."""
+    """Return whether `op` casts the result of the last op to a narrower type."""
     narrows = isinstance(op, CastOp) and op.added_bits < 0
     return narrows and bool(group) and op.operands[0].owner is group[-1]
 
@@ -190,12 +190,11 @@ def with_own_casts_and_positions(
     """
     Return `partition` with each kernel recomputing the casts and positions it reads.
 
-    They are among `ops`, all of the function: a kernel that is cut in two lacks those
-    that only others read.
-
-    Casts to wider types: the narrow value goes through device memory instead. What is
-    computed only from positions, such as the condition of a mask: it is not stored,
-    unless as the ids of a scatter, which are in memory before its kernel.
+    Casts to wider types are recomputed so that the narrow value goes through device
+    memory. Values that depend on positions only, such as the condition of a mask, are
+    recomputed so that they are not stored; the ids of a scatter are stored
+    nevertheless. `ops` are all ops of the function: of a kernel that was cut in two,
+    each half needs some of them again.
     """
     repeated, groups = casts_and_positions(ops), list[Group]()
     for group in partition:
@@ -207,7 +206,7 @@ def with_own_casts_and_positions(
 
 
 def casts_and_positions(ops: Iterable[Operation]) -> frozenset[Operation]:
-    """Return the casts to wider types, and the ops that only read positions."""
+    """Return the casts to wider types, and the ops that depend on positions only."""
     positions, casts = set[Operation](), set[Operation]()
     for op in ops:
         if _is_of_positions(op, positions):
@@ -249,7 +248,8 @@ def values_read(group: Group) -> frozenset[SSAValue]:
     """
     Return the values that a group reads and does not compute, constants included.
 
-    Ids of what it scatters are in memory, even where it computes them for other ops.
+    The ids of its scatters are among them, even if the group computes the same values
+    for other ops: a scatter reads its ids from memory.
     """
     inside, values = set(group), (value for op in group for value in op.operands)
     ids = (op.ids for op in scatters_of(group))

@@ -1,8 +1,8 @@
 """
-A description of a kernel that is equal for equal kernels of different functions.
+A key that is equal for equal kernels, also if they are in different functions.
 
-Copies of a module have equal kernels, and so have the layers of one function, under
-other names. Beside the ops it has the tile tree.
+Copies of a module have equal kernels, and so have the layers of one function, with
+different names. The key describes the ops and the tile tree of a kernel.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from comet.passes.schedule.tile_tree import Leaf, Spatial, Tree, chunks_of, live
 
 def kernel_key(kernel: Spatial) -> Hashable:
     """
-    Return all that the code of a kernel depends on.
+    Return a key of all that the code of a kernel depends on, but for names.
 
-    These are its tree, its ops, what is copied along with them, and the types of the
-    values that it reads. Not the names of values, from which those of nodes follow.
+    It describes the tree, the ops, the views and constants that are copied with them,
+    and the types of the values that the kernel reads.
     """
     seen = Description(_is_copied)
     seen.operations(kernel.ops)
@@ -36,12 +36,12 @@ def kernel_key(kernel: Spatial) -> Hashable:
 
 
 def _is_copied(op: Operation) -> bool:
-    """Whether the function of a kernel on its own has an op that the kernel reads."""
+    """Whether a function with this kernel alone would have a copy of `op`."""
     return isinstance(op, View | IndexOp | CollectiveOp | FillOp)
 
 
 def _tree(tree: Tree, chunks: dict[SSAValue, SSAValue], seen: Description) -> Hashable:
-    """Describe a tree, in which values stand for `chunks` of them."""
+    """Return a key of a tree; `chunks` maps chunks to the values they are chunks of."""
     if isinstance(tree, Leaf):
         return seen.operations(tree.ops)
     loops = tree.loops if isinstance(tree, Spatial) else tree.loop

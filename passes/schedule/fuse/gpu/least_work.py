@@ -1,9 +1,9 @@
 """
-What the ops of a kernel take at least, with any loops and tiles.
+Lower bounds of the work of the ops of a kernel, for all choices of loops and tiles.
 
-These are functions of the ops alone, before a tile tree is built. What is removed then
-counts for nothing: ops that fold, the later ones of equal ops, and casts that are
-undone where their results are not stored.
+They depend only on the ops, as no tile tree has been built yet. Ops that simplification
+may remove from the tree do not count: ops that fold, all but the first of equal ops,
+and casts that are undone because nothing stores their results.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def vector_ops(
     ops: Sequence[OpFacts], needed: int, loops: Collection[str]
 ) -> Iterator[VectorOp]:
     """
-    Yield what vector lanes compute at least once for each element.
+    Yield the ops that vector lanes compute at least once for each element.
 
-    Of `ops`, those whose bits `needed` has are computed. A fold over a dimension
-    without a loop in `loops` is one step, which reads initial values.
+    `needed` is a mask of those of `ops` that are computed. A fold over a dimension that
+    is not in `loops` has one step, which reads the initial values.
     """
     same, uncertain = dict[SSAValue, SSAValue](), set[SSAValue]()
     first: dict[Hashable, VectorOp] = {}
@@ -58,11 +58,11 @@ def least_fraction(
     """
     Return the least fraction of the positions along `dim` that a loop over it visits.
 
-    It is the mean over all programs, which have `blocks` of the grid. A mask ends a
-    loop only where indices along it are compared, see `schedule.masked_loops`: with the
-    rows of a program, or with lengths, which the kernel reads. Where masks bound the
-    end and the start, what is left of both fractions is at least their sum less all
-    positions. 0 if they are read in another way.
+    The mean over all programs, which have `blocks` of the grid. A mask bounds a loop
+    only if it compares the positions along the loop (`schedule.masked_loops`) with rows
+    of the program, or with lengths that the kernel reads. If masks bound both start and
+    end of the loop, the fraction is at least the sum of both fractions minus 1. It is 0
+    if the positions are read in any other way.
     """
     fractions: list[Real] = [1.0, 1.0]
     for op in group:
@@ -82,14 +82,14 @@ def least_fraction(
 
 
 def _compared_with(op: Operation, side: int) -> SSAValue | None:
-    """Return what an op compares with positions, its operand `side`, if it does."""
+    """Return the value that an op compares with its operand `side`, else None."""
     compares = isinstance(op, MapOp) and op.kind.data in COMPARED
     other = op.operands[1 - side] if compares else None
     return None if other is None or isinstance(other.owner, View) else other
 
 
 def _is_unclear(value: SSAValue, group: Group) -> bool:
-    """Return whether `group` computes a value from indices, but not `position_of`."""
+    """Return whether a value depends on indices in a way `position_of` cannot read."""
     if position_of(value) is not None:
         return False
     ops = defining_ops((value,), set(group))
@@ -103,8 +103,8 @@ def _least_visited(
     """
     Return the fraction of positions that programs visit if a loop has blocks of 1.
 
-    With larger ones it is more; and so it is with larger blocks of rows, if all rows
-    are in blocks of one size.
+    The fraction grows with the blocks of the loop, and with the blocks of rows, as long
+    as all of these have one size.
     """
     if bound.rows not in extents:
         return 1.0

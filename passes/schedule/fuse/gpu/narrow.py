@@ -1,10 +1,10 @@
 """
-Products stored in the type of their operands.
+Products that kernels store in the type of their operands.
 
-A product of f16 or bf16 operands is summed in f32. If it goes through device memory,
-from one kernel or reduction loop to another, `narrow` stores it in the operands' type:
-half the bytes, and one more rounding, as between two ops of a program. Values in
-registers are not rounded.
+A product of f16 or bf16 operands is summed in f32. If one kernel or reduction loop
+stores it for another one, the option `narrow` stores it in the type of the operands:
+half the bytes, and one more rounding, as there is between two ops of a program. Values
+that stay in registers are not rounded.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from comet.passes.schedule.fuse.gpu.groups import Border
 from comet.passes.schedule.tile_tree import Spatial, Temporal, Tree
 
 UNROUNDED = "fuse.unrounded"
-"""The attribute of a cast that is undone where no kernel stores its result."""
+"""The attribute of a cast that is removed if no kernel stores its result."""
 
 LEAST_BITS = 16
 """The narrowest type to store: sums overflow f8E4M3FN, whose largest number is 448."""
@@ -52,7 +52,7 @@ def stored_products(kernels: Iterable[Spatial]) -> Iterator[SSAValue]:
 
 
 def _is_only_cast(value: SSAValue, type_: AnyFloat) -> bool:
-    """Return whether all that reads a value casts it to a type."""
+    """Return whether all readers of a value cast it to one type."""
     readers = (use.operation for use in value.uses)
     return all(
         isinstance(op, CastOp) and element_type_of(op.result) == type_ for op in readers
@@ -102,7 +102,7 @@ def narrow_type(value: SSAValue) -> AnyFloat | None:
 
 
 def _elementwise_slice(value: SSAValue) -> Iterator[SSAValue]:
-    """Return `value`, and the values of its dimensions that maps and casts read."""
+    """Return the slice of `value` through maps and casts of the same dimensions."""
     dims = set(names_of(value))
 
     def sources(of: SSAValue) -> Iterator[SSAValue]:
@@ -151,7 +151,7 @@ class NarrowedProduct:
     narrow: CastOp
     wide: CastOp
     same: CastOp | None
-    """An op of the program that was the same cast, detached; readers take `narrow`."""
+    """An equal cast that the program had; detached, its readers read `narrow`."""
 
     @property
     def name(self) -> str | None:
@@ -172,7 +172,7 @@ class NarrowedProduct:
                 yield from (self.narrow, self.wide)
 
     def undone(self, ops: Iterable[Operation]) -> Iterator[Operation]:
-        """Yield the ops of a kernel as `undo` leaves them."""
+        """Yield the ops of a kernel without the casts, as `undo` leaves them."""
         for op in ops:
             if op is not self.narrow and op is not self.wide:
                 yield op
@@ -211,7 +211,7 @@ def store_narrow(product: SSAValue) -> NarrowedProduct:
 
 @contextmanager
 def unrounded(casts: Sequence[NarrowedProduct]) -> Generator[None]:
-    """Mark casts for the body, in which kernels are priced as `unround` leaves them."""
+    """Mark casts while the body prices kernels, so that `unround` may remove them."""
     for cast in casts:
         cast.narrow.attributes[UNROUNDED] = UnitAttr()
     try:
@@ -222,7 +222,7 @@ def unrounded(casts: Sequence[NarrowedProduct]) -> Generator[None]:
 
 
 def unround(func: FuncOp) -> None:
-    """Undo the marked casts of a kernel that are only cast back there."""
+    """Remove the marked casts of a kernel that it only casts back."""
     for op in tuple(func.walk()):
         if isinstance(op, CastOp) and UNROUNDED in op.attributes:
             readers = [use.operation for use in op.result.uses]
@@ -239,7 +239,9 @@ def unround(func: FuncOp) -> None:
 
 
 def _same_cast(narrow: CastOp, wide: CastOp) -> CastOp | None:
-    """Return the cast of the wide value that only undoes the cast back, if any."""
+    """
+    Return an equal cast of the wide value in the program, which is superfluous now.
+    """
     readers = (use.operation for use in wide.result.uses)
     casts = (op for op in readers if isinstance(op, CastOp))
     return next((op for op in casts if op.result.type == narrow.result.type), None)

@@ -1,8 +1,8 @@
 """
-What bounds of kernels need to know of each op of a graph, derived once.
+Facts about each op of a graph, from which lower bounds of kernels are computed.
 
-A search asks for bounds of many groups of the same ops. Its table of facts holds as
-long as these ops do not change.
+A search bounds many groups of the same ops, so that the facts of each op are derived
+once; they are valid as long as the op does not change.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Extents: TypeAlias = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, eq=False)
 class VectorOp:
-    """An op that vector lanes compute; or another one, of which others may be equal."""
+    """An op of a kernel, as the bound of vector operations sees it."""
 
     bit: int
     """Its bit if it is an op of the graph, 0 if it is in the step of a fold."""
@@ -50,27 +50,29 @@ class VectorOp:
     kind: int
     """Ops of one kind that read equal values have equal results."""
     reads: tuple[SSAValue, ...]
-    """Its operands; of chunks in the step of a fold, the values they are chunks of."""
+    """
+    Its operands; in the step of a fold, the whole values in place of their chunks.
+    """
     counts: bool
-    """Whether lanes compute it, and it is not undone."""
+    """Whether vector lanes compute it, and it is no cast that may be undone."""
     is_trivial: bool
     """Whether it is a constant, or equals one of its operands."""
     starts: str
     """
-    The dimension of the fold in whose step it reads what begins as a constant, or
-    empty: without a loop over that, it may fold.
+    If it reads an iter_arg that begins with a constant, the dimension of the fold, else
+    empty. Without a loop over that dimension the op may be a constant.
     """
     extents: Extents
     """Of its operands and results."""
     cost: float
     """In additions per element, outside of loops of products."""
     in_loop: LoopCost
-    """What it costs at least in such a loop."""
+    """A lower bound of the cost per element in a loop of products."""
 
 
 @dataclass(frozen=True, eq=False)
 class OpFacts:
-    """What bounds need to know of one op."""
+    """Facts about one op."""
 
     bit: int
     """The bit that stands for the op in masks of sets of ops."""
@@ -124,7 +126,7 @@ class Facts(dict[Operation, OpFacts]):
         return facts
 
     def _bit(self, owner: object) -> int:
-        """Return the bit of an op; none for a block, which has no op of a group."""
+        """Return the bit of an op, 0 for a block (the owner of an argument)."""
         if not isinstance(owner, Operation):
             return 0
         return self._bits.setdefault(owner, 1 << len(self._bits))
@@ -167,7 +169,7 @@ def union(masks: Iterable[int]) -> int:
 
 
 def slice_of(needed: int, ops: Sequence[OpFacts]) -> int:
-    """Return a mask of ops with all that these need of `ops`, which are in order."""
+    """Return a mask of some ops, and of all of `ops` (in order) that they depend on."""
     for op in reversed(ops):
         if op.bit & needed:
             needed |= op.sources
@@ -178,8 +180,8 @@ def _least_in_loop(op: Operation, cost: float, gpu: Device) -> LoopCost:
     """
     Return what an op of a `cost` costs at least per element in a loop of products.
 
-    One that may be part of an addition or of a contraction there costs nothing: which
-    of its users the kernel has is not asked.
+    0 for an op that may become part of an addition or a contraction, even if the kernel
+    does not have that user.
     """
     if _may_be_free(op):
         return LoopCost(0.0)

@@ -16,13 +16,13 @@ from comet.passes.schedule.fuse.gpu.trial import noted
 from comet.passes.search.ahead import ahead, processes
 
 FEWEST_OPS = 16
-"""Fewer ops are fused sooner than a process is forked."""
+"""With fewer ops, fusing takes less time than forking a process."""
 
 TASKS = 8
-"""The tasks in which the first kernels are priced, as some take longer."""
+"""The number of tasks into which the pricing of the first kernels is divided."""
 
 Numbers: TypeAlias = list[list[int]]
-"""A partition, by the numbers of its ops."""
+"""A partition, as the numbers of its ops."""
 
 
 class Way(NamedTuple):
@@ -41,10 +41,10 @@ def partitions_by_priority(
     """
     Return a partition of `ops` by priority fusion for each way.
 
-    All begin with almost the same kernels: if there are several processes, these are
-    priced first, by all of them. Then one calls `beside`, which prices kernels that
-    will be asked for later; and those that differ in recomputed ops are found at the
-    same time. Of other ways most kernels are the same.
+    With several processes, all of them first price the kernels that every way begins
+    with, which are almost the same. Then there is a task for each set of recomputed
+    ops, which runs all ways with that set, as these share most kernels; one more task
+    calls `beside`, which prices kernels that will be needed later.
     """
 
     def merged(way: Way) -> Partition:

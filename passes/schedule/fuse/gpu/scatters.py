@@ -1,11 +1,11 @@
 """
-Sums that are scattered: the results of a kernel, added to rows that ids name.
+`compound.scatter_add` in kernels: results are added to the rows that ids name.
 
-As a gather is how a kernel loads, `compound.scatter_add` is how one stores: to other
-addresses, by atomic additions. It belongs to the kernel that computes its values, whose
-tile tree has these as results. The sums are complete when all programs of the launch
-have ended, and ids have to be in memory before: no kernel reads sums that it scatters,
-or computes their ids.
+As a gather changes the addresses of loads, a scatter changes those of stores, which
+become atomic additions. It belongs to the kernel that computes the added values; these
+values, not the sums, are results of the tile tree. The sums are complete only when the
+launch has ended, and the ids must be in memory before it starts: a kernel neither reads
+sums that it scatters nor computes their ids.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from comet.passes.schedule.tile_tree import Spatial
 
 
 def scatters_of(ops: Iterable[Operation]) -> tuple[ScatterAddOp, ...]:
-    """Return those of `ops` that scatter."""
+    """Return the scatters among `ops`."""
     return tuple(op for op in ops if isinstance(op, ScatterAddOp))
 
 
 def without_scatters(ops: Iterable[Operation]) -> tuple[Operation, ...]:
-    """Return those of `ops` that a tile tree has."""
+    """Return `ops` without scatters, as a tile tree has them."""
     return tuple(op for op in ops if not isinstance(op, ScatterAddOp))
 
 
@@ -41,12 +41,12 @@ def computed(values: Iterable[SSAValue]) -> tuple[SSAValue, ...]:
 
 
 def with_scatters(op: Operation) -> tuple[Operation, ...]:
-    """Return an op, and what scatters its results."""
+    """Return an op and the scatters of its results."""
     return (op, *chain.from_iterable(map(scatterings, op.results)))
 
 
 def stored_by(kernel: Spatial) -> Iterator[SSAValue]:
-    """Yield the values that a kernel stores: of what it scatters, the sums."""
+    """Yield the values that a kernel stores; for a scattered value, the sums."""
     for value in kernel.outs:
         sums, inside = scatterings(value), set(kernel.ops)
         if not sums or any(op not in inside.union(sums) for op in _readers(value)):

@@ -1,9 +1,9 @@
 """
-The price of each kernel with its best tiles, and whether it can be lowered to Triton.
+Trials of kernels: the best tiles, their time, and whether they can be lowered.
 
-A kernel is built in a function that has nothing else, and tried once, even if several
-choices have it. What a trial found holds for equal kernels of later functions, too: a
-search runs `fuse` on many copies of a module.
+A trial builds a kernel in a function of its own. Each kernel is tried once, even if it
+is part of several choices, and the result is cached for equal kernels of later
+functions: a search runs `fuse` on many copies of a module.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Searched:
-    """Tiles that a search found, and its choices."""
+    """The result of a search for tiles, and the choices that it made."""
 
     tiling: KernelTiling | None
-    """None if there are none."""
+    """None if no tiles fit."""
     choices: tuple[Choice, ...]
 
     def recorded(self, name: str | None) -> None:
-        """Record the choices again, for an equal kernel of another name."""
+        """Record the choices again, for an equal kernel with another name."""
         with session() as current:
             for choice in self.choices:
                 place = choice.place if name is None else f"@{name}"
@@ -93,7 +93,7 @@ class Searched:
 
 @dataclass
 class Known:
-    """What is known of equal kernels on equal GPUs."""
+    """What trials have found for a kernel, which holds for all equal kernels."""
 
     best: Searched
     """The best tiles, none if none fit."""
@@ -102,7 +102,7 @@ class Known:
     specialized: KernelTiling | None = None
     """The best tiles with producer warps, if these are faster, see `compared`."""
     compared: bool = False
-    """Whether it was tried with producer warps."""
+    """Whether producer warps were tried."""
     longer: Searched | None = None
     """The tiles with long blocks of terms that are faster, None if not looked for."""
     lowered: bool = False
@@ -110,24 +110,24 @@ class Known:
 
 
 FEWEST_LOWERED = 4
-"""Fewer kernels are lowered sooner than a process is forked."""
+"""With fewer kernels, lowering takes less time than forking a process."""
 
 MOST_KNOWN = 512
-"""Kernels that are remembered: more than large graphs try, in some megabytes."""
+"""The size of the cache: more kernels than a large graph tries, some megabytes."""
 
 _KNOWN: dict[Hashable, Known] = {}
-"""A cache that forgets the least recently used (LRU), which come first."""
+"""A least-recently-used (LRU) cache; the oldest entries come first."""
 
 
 def _recalled(key: Hashable) -> Known | None:
-    """Return what is known of a kernel, None if it is new or was forgotten."""
+    """Return the cache entry of a kernel, None if there is none."""
     if (known := _KNOWN.pop(key, None)) is not None:
         _KNOWN[key] = known
     return known
 
 
 def _remember(key: Hashable, known: Known) -> None:
-    """Remember what is known of a kernel; forget the least recently used one."""
+    """Add a cache entry; drop the least recently used one if the cache is full."""
     if len(_KNOWN) >= MOST_KNOWN:
         del _KNOWN[next(iter(_KNOWN))]
     _KNOWN[key] = known
@@ -135,13 +135,13 @@ def _remember(key: Hashable, known: Known) -> None:
 
 @dataclass(frozen=True)
 class Noted(Generic[T]):
-    """A result, and what was found of kernels on the way to it."""
+    """The result of a task, and the cache entries that it added."""
 
     result: T
     facts: Sequence[tuple[Hashable, Known]]
 
     def learned(self) -> T:
-        """Remember the facts, if another process found them; return the result."""
+        """Add the entries to the cache of this process, too; return the result."""
         for key, known in self.facts:
             if _recalled(key) is None:
                 _remember(key, known)
@@ -149,7 +149,7 @@ class Noted(Generic[T]):
 
 
 def noted(work: Callable[[], T]) -> Noted[T]:
-    """Return the result of `work`, with what it finds of kernels."""
+    """Return the result of `work`, with the cache entries that it adds."""
     before = tuple(_KNOWN.values())
     old = set(map(id, before))  # `before` keeps them, so ids stay theirs
     result = work()
