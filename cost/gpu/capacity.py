@@ -30,15 +30,18 @@ def shared_need(
     """
     Return the bytes of shared memory of one program.
 
-    A tile has a buffer for each stage, except the stage that is computed on: that one
+    A tile has a buffer for each stage, except the stage that is computed on: its tile
     is in registers, unless matrix instructions read shared memory. Without a pipeline
-    one buffer remains, through which the tile reaches registers. A loop-invariant tile
-    has one buffer, and so has what programs that are `stationary` keep. Where matrix
-    instructions read registers, it passes through that while the pipeline loads, and
-    computed operands through another (`tests/data/registers.csv`); not where a pipeline
-    is that of a loop inside, which has ended then. After the loops, tiles of products
-    that are added to memory go through shared memory, one after another: Triton 3.9
-    converts their layout.
+    there is one buffer, through which the tile reaches registers.
+
+    A loop-invariant tile has one buffer, and so has a `stationary` operand. If matrix
+    instructions read registers, the tile passes through its buffer while the pipeline
+    loads others, and computed operands pass through one more buffer
+    (`tests/data/registers.csv`); if the pipeline is in an inner loop, it has ended by
+    then, and its buffers are reused.
+
+    After the loops, tiles of products that are added to memory pass through shared
+    memory, one after another, as Triton 3.9 converts their layout.
     """
     blocks = summary.padded(blocks)
     computed_on = reads_shared(summary, blocks, gpu.triton.products)
@@ -94,9 +97,10 @@ def fits(
     summary: KernelSummary, blocks: Blocks, needs: ProgramNeeds, gpu: Device
 ) -> Real:
     """
-    Return 1 if a program fits with the registers that Triton adds, else 0.
+    Return 1 if a multiprocessor holds a program, else 0.
 
-    `needs` are those with `blocks`, see `program_needs`.
+    `needs` are the needs of a program with these `blocks`, see `program_needs`. Unlike
+    in `holds`, these include all registers that a thread needs.
     """
     needed = needs.registers / (gpu.limits.warp_threads * needs.warps) / REGISTER
     room = holds(summary, blocks, needs.shared, gpu, gpu.triton.limits.shared_fraction)

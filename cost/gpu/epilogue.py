@@ -1,11 +1,12 @@
 """
 In how many subtiles a program computes its epilogue.
 
-An epilogue holds the accumulators, and beside them what it loads and computes: of a
-tile of 128 x 256 that is more than registers have room for. In subtiles, each a range
-of columns, it is computed one after another, so that all but the accumulators are a
-part of the tile (EPILOGUE_SUBTILE in Triton's tutorial on persistent products, epilogue
-tiles in CUTLASS). Block sizes and launch numbers may be arrays.
+An epilogue needs registers for the accumulators, and for the values that it loads and
+computes. For a tile of 128 x 256 these are more than there are. So the epilogue is
+computed in subtiles, ranges of columns, one after another: only the accumulators are
+there for the whole tile, the other values for one subtile (EPILOGUE_SUBTILE in Triton's
+tutorial on persistent products, epilogue tiles in CUTLASS). Block sizes and launch
+numbers may be arrays.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ def with_fewest_subtiles(
     """
     Return numbers with the fewest subtiles with which registers suffice, and these.
 
-    That is a power of two. Each subtile waits for its loads, so more are no faster. It
-    is 1 if registers never suffice, and for kernels without an epilogue that subtiles
-    can divide.
+    The number is a power of two. More subtiles are no faster, as each waits for its
+    loads. It is 1 if registers never suffice, and if subtiles cannot divide the
+    epilogue.
     """
     padded = summary.padded(Evaluated.of(summary, blocks))
     found: Real = 1.0

@@ -1,12 +1,12 @@
 """
 The time of one GPU kernel: a roofline, and the programs of a multiprocessor in turn.
 
-The slowest resource sets the throughput (Williams, Waterman and Patterson, "Roofline",
-CACM 2009). A kernel also takes at least as long as one program after another: a program
-fills its software pipeline, computes, and stores, and overlaps nothing of that with
-itself; and after the full waves it takes as long as one program more. Times are
-seconds, rates per second, sizes bytes; counts may be numpy arrays, one element per
-choice of block sizes.
+The slowest resource limits the throughput (Williams, Waterman and Patterson,
+"Roofline", CACM 2009). A kernel also takes at least as long as the programs that a
+multiprocessor runs one after another: each fills its software pipeline, computes, and
+stores, and these phases of one program do not overlap. The last, partial wave takes as
+long as one more program. Times are seconds, rates per second, sizes bytes; counts may
+be numpy arrays, one element per choice of block sizes.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class KernelTime:
     device: Spent
     latency: Spent
     """
-    The programs of a multiprocessor: they wait for loads, compute and store, all that
-    run at the same time in the same phase.
+    The programs of a multiprocessor, which wait for loads, compute and store. Programs
+    that run at the same time are in the same phase.
     """
     last: Spent
-    """The time of one program that runs after the full waves, 0 if there is none."""
+    """The time of one program of the last, partial wave, 0 if all waves are full."""
     full: Real
-    """The fraction of the programs that run before it."""
+    """The fraction of the programs that run in the full waves before it."""
     exchange: Spent
     """Waiting for values of other programs; nothing overlaps this time."""
     fits: Real
@@ -55,7 +55,7 @@ class KernelTime:
 
     @property
     def overlapping(self) -> Mapping[str, Spent]:
-        """The times that overlap, by resource; `exchange` does not."""
+        """The times that overlap each other, by resource."""
         return {
             "compute": self.compute,
             "shared memory": self.shared,
@@ -66,7 +66,7 @@ class KernelTime:
 
     @cached_property
     def body(self) -> Spent:
-        """The time of what overlaps, without the launch and exchanges."""
+        """The time of the programs, without the launch and exchanges."""
         throughput = longest_of(self.compute, self.shared, self.l2, self.device)
         last = throughput.lasting(self.full * throughput.seconds) + self.last
         return longest_of(*self.overlapping.values(), last)
@@ -86,38 +86,37 @@ class KernelTime:
 
 @dataclass(frozen=True)
 class Waiting:
-    """What one program waits for loads, in seconds."""
+    """The time that one program waits for loads, in seconds."""
 
     filling: Real
     """Until its software pipelines are filled."""
     loading: Real
-    """Afterwards; with several stages, it computes meanwhile."""
+    """After that; with several stages, the program computes meanwhile."""
     exposed: Real = 0.0
     """Outside of loops of contractions."""
 
 
 @dataclass(frozen=True)
 class _Phases:
-    """What one program takes on its multiprocessor, if all have one, in seconds."""
+    """The times of the phases of a program, one on each multiprocessor, in seconds."""
 
     computing: Spent
-    """Of products and vector operations in loops, by groups of warps in turn."""
+    """Of products, and of vector operations in their loops."""
     before: Spent
-    """Those of it that run before loads of later iterations start."""
+    """The part of `computing` that ends before loads of later iterations start."""
     loading: Spent
-    """Of loads in these loops."""
+    """Of the loads in these loops."""
     others: Spent
-    """Of all else: vector operations, changes of layouts, loads and stores."""
+    """Outside of these loops: vector operations, layout conversions, loads, stores."""
 
 
 @dataclass(frozen=True)
 class _Turns:
-    """How the multiprocessors share the programs of a launch."""
+    """How the programs of a launch are distributed over multiprocessors."""
 
     count: Real
     """
-    The programs of a multiprocessor that has most of them, which it runs in turn, times
-    the number of multiprocessors.
+    The most programs that one multiprocessor runs, times the number of multiprocessors.
     """
     waves: Real
     full: Real
@@ -129,7 +128,7 @@ class _Turns:
 
     @classmethod
     def of(cls, work: KernelWork, multiprocessors: int, occupancy: Real) -> _Turns:
-        """Return how programs, `occupancy` of which run at a time, are shared."""
+        """Return the distribution of programs if `occupancy` of them run at a time."""
         used = np.maximum(multiprocessors // work.together, 1) * work.together
         slots = used * np.maximum(occupancy, 1)
         waves = wave_count(work.programs, slots)
@@ -254,10 +253,11 @@ def _in_turn(
 
 def waiting_time(work: KernelWork, device: Device, latency: float = 0.0) -> Waiting:
     """
-    Return what one program waits for loads that take `latency`, by default `device`'s.
+    Return the time that a program waits for loads with a latency, `device`'s by
+    default.
 
-    A software pipeline waits once to fill, and then in each iteration, for all loads of
-    it; see `loops_time`.
+    A software pipeline waits once until it is filled, and then once in each iteration,
+    for all loads of the iteration; see `loops_time`.
     """
     latency = latency or device.times.load_latency
     loops, pipelined = work.loops, work.loops.pipelined
@@ -271,10 +271,10 @@ def waiting_time(work: KernelWork, device: Device, latency: float = 0.0) -> Wait
 
 def loading_times(work: KernelWork, device: Device) -> tuple[Spent, Spent]:
     """
-    Return the time of one program's loads in loops of contractions, and of others.
+    Return the time of one program's loads in loops of contractions, and of its others.
 
-    That is if all multiprocessors with one load. Each has its part of the rate of L2;
-    those that load share that of device memory, for what is not stored there.
+    All multiprocessors with a program load at the same time. Each has an equal part of
+    the bandwidth of L2; those with a program share the bandwidth of device memory.
     """
     moved = work.moved
     loaded = moved.l2 - moved.stored
@@ -294,9 +294,8 @@ def busy_time(work: KernelWork, phases: _Phases) -> Spent:
     """
     Return the time for which one program keeps its multiprocessor busy.
 
-    Programs that start together run the same phases at the same time, so that those of
-    one do not overlap with others of another: loops, what comes after, and stores,
-    which L2 takes.
+    Programs that start together run the same phase at the same time. So the loops of
+    one program do not overlap with the epilogue or the stores of another one.
     """
     first = first_loads(work.loops, phases.loading)
     later = phases.loading.lasting(phases.loading.seconds - first.seconds)
@@ -312,7 +311,7 @@ def program_time(
     """
     Return the time of a program that has a multiprocessor for itself.
 
-    Without the filling of pipelines. The control of iterations comes in addition.
+    The time to fill pipelines is not included; that of loop control is.
     """
     loops = loops_time(work, device, phases, waiting)
     control = Spent.on("loop control", device.times.iteration * work.loops.rounds)
@@ -328,13 +327,13 @@ def loops_time(
     """
     Return the time of the loops of contractions of a program.
 
-    In an iteration, Triton waits for the loads of it, all at a time, and issues the
-    products; loads for the iteration `stages` - 1 later start behind those whose
-    results the loop does not read (SASS of Triton 3.6 for sm_90, see
-    docs/multi-gpu-model.md). So `stages` - 1 iterations take at least what comes before
-    the loads of one, their latency, and their bytes. With one stage nothing overlaps.
-    Where copies pass registers, loads start with the iteration. Producer warps load
-    what they have buffers for.
+    An iteration of Triton's code waits once, for all its loads, and issues its
+    products. Then it starts the loads of the iteration `stages` - 1 later; but first it
+    waits for products whose results the loop reads (SASS of Triton 3.6 for sm_90, see
+    docs/multi-gpu-model.md). So `stages` - 1 iterations take at least the time before
+    the loads of one iteration, the latency of these, and the time to move their bytes.
+    With one stage nothing overlaps. If copies pass through registers, loads start at
+    the beginning of an iteration. Producer warps load as soon as a buffer is free.
     """
     stages, reduces = work.loops.stages, np.greater(work.operations.looped, 0)
     dependent = np.where(reduces, device.times.dependent * work.loops.rounds, 0.0)
@@ -361,9 +360,9 @@ def loops_time(
 
 def first_loads(loops: Loops, loading: Spent) -> Spent:
     """
-    Return the time of the loads of the first iterations, which nothing overlaps.
+    Return the time of the loads of the first iterations, with which nothing overlaps.
 
-    `loading` is that of all. There are none if producer warps load them ahead.
+    `loading` is the time of all loads. 0 if producer warps load the first ones ahead.
     """
     if loops.loads_ahead:
         return loading.lasting(0.0)
@@ -396,7 +395,7 @@ def _phases(work: KernelWork, device: Device, occupancy: Real) -> _Phases:
 
 
 def _computing(products: Real, looped: Real, work: KernelWork) -> Spent:
-    """Return the time of products and of vector operations, by groups in turn."""
+    """Return the time of products and vector operations, alternating in warp groups."""
     both = Spent.on("tensor cores", products) + Spent.on("vector lanes", looped)
     return both.lasting(in_turns(products, looped, work.needs.groups))
 

@@ -32,11 +32,11 @@ def persistent_work(
     """
     Return the work of a kernel whose tiles are computed by persistent `programs`.
 
-    Without a loop of several iterations in a tile, the software pipeline is that of the
-    loop over tiles: it loads the next tile ahead. Operands that all tiles read may be
-    `stationary`: they are loaded once, and have one buffer each. `tiles_ahead` says
-    that tiles without products are loaded ahead, too, if copies can do without
-    registers. `kept` are bytes that stay in registers: `cost/from_ir/tile_loops.py`.
+    If a tile has no loop of several iterations, the loop over tiles is pipelined: it
+    loads the next tile ahead. With `stationary`, operands that all tiles read are
+    loaded once, and have one buffer each. With `tiles_ahead`, tiles without products
+    are loaded ahead, too, if copies need no registers. `kept` bytes stay in registers
+    from tile to tile, see `cost/from_ir/tile_loops.py`.
     """
     work = with_tile_loop(work, summary, gpu, kept)
     loops, moved = work.loops, work.moved
@@ -65,8 +65,8 @@ def _loading_tiles_ahead(work: KernelWork) -> KernelWork:
     """
     Return the work of programs that load later tiles while they compute one.
 
-    What a tile loads has a buffer for each stage but the one that is computed on, which
-    is in registers (`tests/data/tile_loops.csv`).
+    The loads of a tile have a buffer for each stage, except the stage that is computed
+    on, which is in registers (`tests/data/tile_loops.csv`).
     """
     loops, moved, needs = work.loops, work.moved, work.needs
     buffers = (loops.stages - 1) * (moved.l2 - moved.stored)
@@ -84,9 +84,9 @@ def with_tile_loop(
     """
     Return the work of a kernel with the registers that a loop over tiles adds.
 
-    What is computed from the number of a program stays alive in the loop, and what does
-    not depend on the tile is hoisted before it (`kept` bytes); of a loop
-    written as two, both need it.
+    Values that depend on the program id stay alive in the loop, and values that do not
+    depend on the tile are hoisted before it (`kept` bytes). If `unmask-loops` has
+    written a loop as two, both loops add registers.
     """
     loops, needs = gpu.triton.loops, work.needs
     threads = gpu.limits.warp_threads * needs.warps
@@ -102,11 +102,11 @@ def staged_work(work: KernelWork, staged: Real, beside: bool) -> KernelWork:
     """
     Return the work of a kernel whose results pass through `staged` bytes.
 
-    They are `beside` the buffers of the software pipeline in a loop over tiles, and
-    where they are what a loop sums: Triton allocates a block right after what it holds,
-    so before it frees the buffers of that loop (ReorderInstructions.cpp). Else they
-    take their place: as Triton 3.6 and 3.9 compile for sm_90,
-    benchmarks/figures/kernels.md.
+    These bytes of shared memory are needed `beside` the buffers of the software
+    pipeline in a loop over tiles, and if the stored value is the sum of a loop: Triton
+    allocates the staging buffer right after that value, before it frees the buffers of
+    the loop (ReorderInstructions.cpp). Otherwise they reuse these buffers (Triton 3.6
+    and 3.9 for sm_90, benchmarks/figures/kernels.md).
     """
     needs = work.needs
     kept = needs.shared if beside else 0.0

@@ -1,5 +1,5 @@
 """
-What software pipelines load, and what of a loop runs behind their loads.
+The loads of software pipelines, and the operations that they wait for.
 
 Read in kernels that Triton 3.6 compiles for sm_90. Block sizes may be arrays, one
 element per choice.
@@ -18,7 +18,7 @@ from comet.cost.reals import Real, product, total
 
 
 def joined_rounds(summary: KernelSummary, blocks: Blocks) -> Real:
-    """Return how many waits in loops of contractions are one with another."""
+    """Return how many waits in loops of contractions are merged with another wait."""
     return total(
         product(summary.iterated(dim, blocks) for dim in wait.loops)
         * (1 - summary.is_looped(wait.joined, blocks))
@@ -38,10 +38,11 @@ def read_operations(
     summary: KernelSummary, blocks: Blocks, warps: Real, gpu: Device
 ) -> Real:
     """
-    Return the operations of contractions that a loop waits for before it loads more.
+    Return the operations of contractions that end before a loop starts later loads.
 
-    Those are whose results an op of the loop reads, not those that sum over the loop;
-    all, if matrix instructions read registers: they end before others start.
+    These contractions give results that the loop reads; a sum over the loop is not one
+    of them. If matrix instructions read registers, all are: each ends before the next
+    starts.
     """
     asynchronous = Layouts.once(summary, blocks, warps, gpu).reads_shared
     replicas = replication(summary, blocks, warps, gpu)

@@ -51,15 +51,17 @@ def thread_registers(
     summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
 ) -> Real:
     """
-    Return the registers that a thread needs.
+    Return the registers that a thread needs: the sum of
 
-    A constant, the tiles alive at the same time, and a fraction of a contraction's
-    operands unless matrix instructions read them from shared memory. Where stores of
-    clusters repeat elements, all that a thread stores is alive, too. Narrow loads need
-    registers for addresses, and so do loops around that of a product; without a
-    software pipeline, the tiles that an iteration loads pass through registers to
-    shared memory, and on some GPUs always. Products in f32 use no matrix instructions:
-    a thread multiplies its elements one by one.
+    * a constant;
+    * the tiles that are alive at the same time, and a fraction of a contraction's
+      operands unless matrix instructions read them from shared memory. If stores of
+      clusters repeat elements, the elements that a thread stores count, if they are
+      more. Products in f32 use no matrix instructions: a thread multiplies its elements
+      one by one;
+    * addresses: of narrow loads, of rows, and for loops around the loop of a product;
+    * tiles that pass through registers on their way to shared memory: without a
+      software pipeline those that an iteration loads, on some GPUs always.
     """
     rules, threads = gpu.triton, gpu.limits.warp_threads * numbers.warps
     shared = summary.peak(summary.held.shared, blocks) / threads / REGISTER
@@ -95,12 +97,13 @@ def _outer_registers(
     """
     Return the registers of a thread for loops around the loop of a product.
 
-    What their iterations change, and what does not change in any, stays in registers
-    while the loop inside runs: addresses, mostly. Each iteration also starts the
-    pipeline of that loop anew, and LLVM computes the offset of each copy that it starts
-    with before all loops. If several loops change what is copied, of which one takes a
-    head or another single index at a time, the rest of the address is the same in all
-    loops: each copy keeps that, and where the inner loop starts.
+    While the inner loop runs, registers hold values of the outer loops, mostly
+    addresses: those that change in an outer iteration, and those that are the same in
+    all of them. Each outer iteration also starts the pipeline of the inner loop again,
+    and LLVM computes the offsets of its first copies before all loops. If several loops
+    change a copied tile, and one of them takes a single index at a time, such as a
+    head, the rest of the address is the same in all loops: each copy keeps this rest,
+    and its address at the start of the inner loop.
     """
     layouts, rules = Layouts.once(summary, blocks, numbers.warps, gpu), gpu.triton
     ahead = _ahead(numbers, gpu.triton.copies)
@@ -132,11 +135,11 @@ def unmasked_loop_registers(
     summary: KernelSummary, blocks: Blocks, numbers: LaunchNumbers, gpu: Device
 ) -> Real:
     """
-    Return the registers of a thread for what `unmask-loops` adds: loops without mask.
+    Return the registers of a thread for the loops without mask of `unmask-loops`.
 
-    Two loops that load the same tiles are written as four, and the added ones start at
-    the same tiles: the offsets from which the pipeline of one started stay in registers
-    until the other has started, during all of the loop before it.
+    If two loops load the same tiles, there are four loops then, and the added ones
+    start at the same tiles. The offsets at which the pipeline of the first one started
+    stay in registers until the second one has started, during all of the loop between.
     """
     bytes_at_once = numbers.warps * gpu.limits.warp_threads * gpu.memory.load_bytes
     again = total(
@@ -150,16 +153,16 @@ def unmasked_loop_registers(
 
 
 def _ahead(numbers: LaunchNumbers, rules: CopyRules) -> Real:
-    """Return how many iterations a loop starts to copy before its first one."""
+    """Return for how many iterations a loop starts the copies ahead."""
     return 0.0 if rules.copies_pass_registers else numbers.stages - 1
 
 
 def _copy_registers(dot: Product, layouts: Layouts, one: Real, several: Real) -> Real:
     """
-    Return the registers of a thread for its copies in an iteration of a product.
+    Return the registers of a thread for the copies in an iteration of a product.
 
-    A copy to shared memory has `one` of them, or `several` if more than one loop
-    changes what it copies, and one of these takes a single index at a time.
+    Each copy to shared memory needs `one`, or `several` if more than one loop changes
+    the copied tile, and one of these loops takes a single index at a time.
     """
     summary, blocks = layouts.summary, layouts.blocks
     bytes_at_once = (
@@ -183,11 +186,11 @@ def _summed_registers(
     summary: KernelSummary, blocks: Blocks, threads: Real, gpu: Device
 ) -> Real:
     """
-    Return the registers of a thread for the addresses of products that are added up.
+    Return the registers of a thread for the addresses in a sum of products.
 
-    Each of their copies to shared memory has an address, where instructions read
-    operands there. The constant has those of one product, whose copies differ by
-    immediate offsets.
+    If matrix instructions read shared memory, each copy of an operand to it needs an
+    address. For a single product the constant is enough, as the addresses of its copies
+    differ by immediate offsets.
     """
     rules = gpu.triton
     copied = summary.peak([summary.products.sums], blocks, invariant=0.0)
@@ -202,8 +205,9 @@ def _unrolled_registers(
     """
     Return the registers of a thread for a loop of a product that is unrolled.
 
-    Where instructions read registers, LLVM reads operands of an iteration while the one
-    before multiplies. Of two iterations the first one continues no accumulator.
+    If matrix instructions read registers, LLVM reads the operands of an iteration while
+    the one before multiplies. This needs more than two iterations, as the first one
+    continues no accumulator.
     """
     loops = gpu.triton.loops
     if not (registers := loops.unrolled_loop_registers):
@@ -220,8 +224,8 @@ def register_bound(
     """
     Return a lower bound of `thread_registers`, for these blocks and for larger ones.
 
-    It assumes that no two threads hold the same element of a tile, and that registers
-    hold only the result of a product.
+    It assumes that each element of a tile is in one thread, and that a product needs no
+    registers for its operands.
     """
     alive = alive_bytes(summary, blocks, gpu.triton.stores.epilogue_subtiles)
     tiles = alive / (gpu.limits.warp_threads * warps) / REGISTER
@@ -232,7 +236,7 @@ def replication(
     summary: KernelSummary, blocks: Blocks, warps: Real, gpu: Device
 ) -> Callable[[tuple[str, ...]], Real]:
     """
-    Return a function from the dimensions of a tile to how many threads hold an element.
+    Return a function from the dimensions of a tile to the threads with each element.
 
     It is 1 for tiles without rows or columns, which are small.
     """
@@ -258,7 +262,7 @@ def alive_bytes(summary: KernelSummary, blocks: Blocks, subtiles: Real) -> Real:
     """
     Return the most bytes of tiles that are alive in registers at the same time.
 
-    `subtiles` is the number of those of the epilogue, if it can be divided.
+    `subtiles` is the number of subtiles of the epilogue, if it can be divided.
     """
 
     @cache
@@ -272,8 +276,8 @@ def alive_at(point: Point, subtiles: Real, size: Callable[[Term], Real]) -> Real
     """
     Return the sum of the sizes of tiles in registers at a point of a program.
 
-    Of an epilogue in subtiles these are the tiles of one subtile, and the accumulators
-    of the others, which are there until the last one.
+    In an epilogue with subtiles these are the tiles of one subtile, and the
+    accumulators of the other subtiles, which stay until the last one is stored.
     """
     if point.epilogue is None:
         return total(map(size, point.tiles))
@@ -308,10 +312,10 @@ def _peak_registers(
     """
     Return the registers of a thread for tiles and operands, at the op with the most.
 
-    What an iteration loads has left registers when a contraction starts; before, it is
-    beside an accumulator into which a loop sums. Where instructions read registers,
-    ptxas loads later what operands leave no room for. Without a pipeline, Triton
-    converts a whole transposed operand in registers before the contraction.
+    The loaded tiles of an iteration have left the registers when a contraction starts.
+    Just before, registers hold them and the accumulator of the loop. If matrix
+    instructions read registers, ptxas delays loads for which there is no room. Without
+    a pipeline, Triton converts a whole transposed operand in registers.
     """
     layouts = Layouts.once(summary, blocks, numbers.warps, gpu)
     converted = np.equal(numbers.stages, 1) * (1 - layouts.reads_shared)
@@ -371,11 +375,11 @@ def _row_loop_registers(
 
 def _moved(accumulators: Real, limits: ProgramLimits) -> Real:
     """
-    Return the registers of a thread to which accumulators are moved, of a loop.
+    Return the registers of a thread for a second copy of the accumulators of a loop.
 
-    Instructions read and write them in registers of one kind. If they fill it, LLVM
-    holds the result of an instruction beside what it continues (v_accvgpr_mov_b32 of
-    whole tiles in the loop, for gfx942 by Triton 3.9).
+    On some GPUs accumulators have registers of their own kind. If they fill these, LLVM
+    writes the result of an instruction to other registers than its old accumulator
+    (v_accvgpr_mov_b32 of whole tiles in the loop, for gfx942 by Triton 3.9).
     """
     most = limits.accumulation_registers
     return np.greater_equal(accumulators, most) * accumulators if most else 0.0
@@ -419,8 +423,8 @@ def _operand_registers(operands: Operands, layouts: Layouts) -> Real:
     """
     Return the registers of a thread for the operands of a contraction.
 
-    That is a fraction of both operands, for a limited number of terms: the compiler
-    loads the terms of the next instruction while one runs.
+    A fraction of both operands, for a limited number of summed terms: while an
+    instruction runs, the compiler loads the terms of the next one.
     """
     rules, tiles = layouts.gpu.triton.tiles, (operands.left, operands.right)
     terms = rules.operand_fraction * _depth(operands, layouts)
@@ -437,8 +441,8 @@ def _loaded_registers(dot: Product, layouts: Layouts) -> Real:
     """
     Return the registers of a thread for what an iteration of a product's loop loads.
 
-    That is what goes to shared memory and changes with the loop. ptxas loads all of it
-    before it stores any, as it waits once for all (benchmarks/figures/kernels.md).
+    These are the tiles in shared memory that change with the loop. ptxas loads all of
+    them before it stores any, as it waits once for all (benchmarks/figures/kernels.md).
     """
 
     threads = layouts.warps * layouts.gpu.limits.warp_threads

@@ -28,14 +28,15 @@ def running_time(
     works: Sequence[KernelWork], device: Device, alone: Sequence[Spent] | None = None
 ) -> Spent:
     """
-    Return the time of the programs of all nodes of a launch, without the launch.
+    Return the time of the programs of all nodes of a launch: the longest of
 
-    `works` have the registers and the shared memory of the launch; `alone` is
-    `time_alone` of each, if that is known. It takes as long as
-    the node that takes longest alone; as the mean wave of all programs, for each wave
-    of the whole grid, but no longer than one node after another; and as what all nodes
-    need of the busiest resource. For one node that is its time alone. Infinite if a
-    program does not fit.
+    * the time of the slowest node alone;
+    * the mean time of a wave, for each wave of the whole grid; at most the time of all
+      nodes one after another;
+    * the time that all nodes together need of the busiest resource.
+
+    Infinite if a program does not fit. `works` have the registers and the shared memory
+    of the launch; `alone` is `time_alone` of each, if that is known.
     """
     alone = alone or [time_alone(work, device) for work in works]
     waves = [_waves(work, device) for work in works]
@@ -54,12 +55,12 @@ def merging_time(
     works: Sequence[KernelWork], device: Device, alone: Sequence[Spent] | None = None
 ) -> Spent:
     """
-    Return the time that a launch takes longer as its last programs merge.
+    Return the time that merging by the last programs adds to a launch; 0 for no
+    `works`.
 
-    `works` are those of the merging nodes, 0 for none, and `alone` the time of each, as
-    for `running_time`. The last program sees the stores of the others after an
-    exchange, and what merges is a grid again: a node may only begin to merge when all
-    its programs have begun.
+    The last program sees the stores of the others after an exchange. The merging nodes
+    run as a grid of their own: merging may only begin when all programs of a node have
+    begun. `works` and `alone` are as for `running_time`.
     """
     if not works:
         return Spent.on("exchange", 0.0)
@@ -75,7 +76,7 @@ def time_alone(work: KernelWork, device: Device) -> Spent:
 
 
 def _waves(work: KernelWork, device: Device) -> Real:
-    """Return the waves of the programs of a node, of which there may be less than 1."""
+    """Return the number of waves of a node, which may be less than 1."""
     return work.programs / resident_programs(work, device)
 
 

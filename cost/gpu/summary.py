@@ -40,7 +40,7 @@ Result = TypeVar("Result")
 
 
 class Evaluated(Tiles):
-    """The blocks of one summary, with what its formulas gave for them."""
+    """The blocks of one summary, with a cache of the results of its formulas."""
 
     def __init__(self, summary: KernelSummary, blocks: Blocks):
         super().__init__(blocks)
@@ -49,13 +49,13 @@ class Evaluated(Tiles):
 
     @classmethod
     def of(cls, summary: KernelSummary, blocks: Blocks) -> Self:
-        """Return blocks that remember what the formulas of `summary` give for them."""
+        """Return blocks that cache the results of the formulas of `summary`."""
         if isinstance(blocks, cls) and blocks.summary is summary:
             return blocks
         return cls(summary, blocks)
 
     def once(self, key: Hashable, find: Callable[[], Result]) -> Result:
-        """Return what `find` gives the first time that it is asked for `key`."""
+        """Return the cached result for `key`, at the first call that of `find`."""
         if key not in self.known:
             self.known[key] = find()
         return cast("Result", self.known[key])
@@ -64,7 +64,7 @@ class Evaluated(Tiles):
 def _once(
     formula: Callable[Concatenate[KernelSummary, Arguments], Result],
 ) -> Callable[Concatenate[KernelSummary, Arguments], Result]:
-    """Evaluate a formula, whose last argument are blocks, once if they remember it."""
+    """Cache the results of a formula in its last argument, if that is `Evaluated`."""
 
     @wraps(formula)
     def once(
@@ -94,12 +94,12 @@ class KernelSummary:
 
     @cached_property
     def peaks(self) -> tuple[Point, ...]:
-        """Those of `points` that may need most registers."""
+        """The points that may need most registers."""
         return peak_points(self.held.points)
 
     @cached_property
     def tiles_alive(self) -> tuple[Point, ...]:
-        """The points that may have most tiles, with nothing but these."""
+        """The points that may have most bytes of tiles, with their tiles alone."""
         tiles = (Point(point.tiles, epilogue=point.epilogue) for point in self.peaks)
         return peak_points(tiles)
 
@@ -118,7 +118,7 @@ class KernelSummary:
 
     @_once
     def trips(self, dim: str, blocks: Blocks) -> Real:
-        """Return the blocks along a dimension; of programs of a group one each."""
+        """Return the blocks along a dimension; if a group splits it, the programs."""
         if dim in self.nest.ctas:
             return self.nest.ctas[dim]
         return np.ceil(self.nest.extents[dim] / blocks[dim])
@@ -220,10 +220,10 @@ class KernelSummary:
 
     def turns(self, loops: Sequence[str]) -> float:
         """
-        Return how often a program does what is in some loops.
+        Return how often a program runs a nest of loops.
 
-        That is once for each sequence of its run of a list, or once. The loops over the
-        tiles of sequences have those of the whole run.
+        Once for each sequence of its run, if programs share a list of tiles; once
+        otherwise. Loops over the tiles of sequences count the tiles of the whole run.
         """
         if self.nest.shares is None or self.nest.shares.loops.intersection(loops):
             return 1.0
@@ -231,7 +231,7 @@ class KernelSummary:
 
     @_once
     def _computed(self, loops: tuple[str, ...], mask: str, blocks: Blocks) -> Real:
-        """Return in how many iterations of loops a term with a mask is computed."""
+        """Return how often a term is computed; a mask only in masked iterations."""
         return product(
             self._trips_run(dim, blocks).masked
             if dim == mask and dim in self.nest.unmasked
@@ -240,7 +240,7 @@ class KernelSummary:
         )
 
     def moved(self, blocks: Blocks) -> Real:
-        """Return the bytes that a program loads and stores, the mean over all."""
+        """Return the mean over all programs of the bytes that one loads and stores."""
         ids = (
             t.per_tile(blocks) * self._times_loaded(t, blocks) for t in self.moves.ids
         )
@@ -267,9 +267,9 @@ class KernelSummary:
 
     def uneven(self, blocks: Blocks) -> Real:
         """
-        Return the bytes that a program loads beyond the mean, if lengths differ.
+        Return by how much the busiest multiprocessor exceeds the mean of loaded bytes.
 
-        The mean of those that the busiest multiprocessor runs, see `iterated`.
+        Per program, if lengths differ, see `iterated`.
         """
         return total(
             tile.per_tile(blocks)
@@ -315,7 +315,7 @@ class KernelSummary:
         """
         Return 1 if a tile is loop-invariant, else 0.
 
-        That is, if the innermost loop of more than one trip does not change it.
+        It is if the innermost loop of more than one trip does not change it.
         """
         invariant = any_of(
             np.greater(trips, 1) & np.logical_not(around)

@@ -219,11 +219,12 @@ def tensor_traffic(
     """
     Return the bytes of device memory moved for each tensor, then for each spilled tile.
 
-    Programs that differ only in dimensions that a tensor lacks load it again, from L2
-    if that holds what was loaded since, see `reloads`; once in a wave at most. A
-    spilled tile is stored; it is loaded from device memory if L2 cannot hold the
-    spilled tiles of one wave. What lies beyond the lengths of sequences is not loaded,
-    and parts of a list are different tiles of it. A program has `cluster` blocks.
+    Programs along a dimension that a tensor lacks load the same tiles of it: from L2 if
+    it still holds them (see `reloads`), else from device memory, at most once in a
+    wave. A spilled tile is stored; it is loaded from device memory if L2 cannot hold
+    the spilled tiles of one wave. Positions after the end of a sequence are not loaded,
+    and the parts of a shared list of tiles are different tiles. A program has `cluster`
+    thread blocks.
     """
     blocks = Evaluated.of(summary, blocks)
     programs = summary.programs(blocks) * cluster
@@ -245,9 +246,10 @@ def tensor_traffic(
 
 def times_spilled(size: float, programs: Real, gpu: Device) -> Real:
     """
-    Return how often device memory moves spilled tiles of `size` bytes in all.
+    Return how often device memory moves spilled tiles: 1 for stores, 2 with loads.
 
-    They are stored, and loaded if L2 cannot hold those of the running programs.
+    They are loaded from L2 if it holds those of the running programs; `size` are the
+    bytes of the tiles of all programs.
     """
     running = np.minimum(gpu.multiprocessors / programs, 1.0)
     return 1 + np.greater(size * running, gpu.memory.l2_bytes)
@@ -257,7 +259,7 @@ def written_bytes(summary: KernelSummary, blocks: Blocks, cluster: Real = 1) -> 
     """
     Return the bytes that all programs store, each of `cluster` thread blocks.
 
-    Tiles may be larger than what is left of a tensor, or of a loop that a mask bounds.
+    At most the bytes of the tensor: the last tiles may extend beyond its end.
     """
     moved = summary.moved_by_stores(blocks)
     programs = summary.programs(blocks) * cluster
@@ -271,13 +273,14 @@ def reloads(
     tensor: Term, dim: str, summary: KernelSummary, blocks: Evaluated, gpu: Device
 ) -> Real:
     """
-    Return how often a loop of the grid that a tensor lacks loads it from device memory.
+    Return how often a grid loop over a dimension that a tensor lacks loads the tensor.
 
-    Between two programs with the same tile of the tensor, the loops that advance faster
-    run: 1 if L2 holds the tiles of the tensor that they load, else once for each tile
-    of the loop. With an L2 swizzle, the first loop advances in groups, and between two
-    tiles of the last one a group has run: L2 has to hold all that this loads, and as
-    much again, as the next group begins before the last programs of this one end.
+    Successive iterations of the loop load the same tiles. Between them, the loops that
+    advance faster run. If L2 holds all tiles of the tensor that these load, device
+    memory loads the tensor once, else once for each iteration of the loop. With an L2
+    swizzle, the first loop advances in groups. Between two iterations of the last loop
+    a group runs: L2 has to hold twice the bytes that a group loads, as the next group
+    begins before the last programs of this one end.
     """
     period = summary.successive(dim, blocks)
     swizzle = summary.swizzle(blocks)
@@ -343,9 +346,10 @@ def loop_reloads(
     """
     Return how often the loops of a program load a tensor from device memory.
 
-    A loop that the tensor lacks, around another one, loads all of a program's part
-    again: from L2 if that holds the parts of all running programs, else from memory.
-    `loaded` are the bytes that a program loads of it.
+    If an outer loop runs over a dimension that the tensor lacks, each of its iterations
+    loads the part of the program again: from L2 if it holds the parts of all running
+    programs, else from device memory. `loaded` are the bytes of the tensor that a
+    program loads.
     """
     parts = [dim for dim in summary.nest.grid if dim in tensor.dims]
     others = [dim for dim in summary.nest.grid if dim not in tensor.dims]
@@ -370,8 +374,8 @@ def rank(time: KernelTime, programs: Real, gpu: Device) -> Real:
     """
     Return the sort key of choices: the time, and a fraction of the overlapped time.
 
-    Programs start one after another, about one per clock: of choices that take equally
-    long, the one with fewer programs is better.
+    Of equally fast choices the one with fewer programs is better: about one program
+    starts per clock.
     """
     parts = tuple(part.seconds for part in time.overlapping.values())
     hidden = sum(parts, start=np.zeros(1)) - longest(parts)

@@ -29,10 +29,7 @@ class Forms:
         self._bound = cache(partial(KernelBound, facts=self._facts))
 
     def ops_changed(self) -> None:
-        """
-        Drop cached facts of ops, after a change. Prices stay valid: changed ops are
-        new.
-        """
+        """Drop the cached facts of ops. Prices stay valid: changed ops are new ops."""
         self._bound.cache_clear()
         self._facts.clear()
 
