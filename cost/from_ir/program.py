@@ -45,7 +45,7 @@ from comet.cost.gpu.terms import Blocks
 from comet.cost.gpu.tiling import held_bytes, merging_work
 from comet.cost.gpu.timeline import Timeline, play
 from comet.cost.gpu.waiting import waits_in_loop
-from comet.cost.gpu.work import in_one_launch
+from comet.cost.gpu.work import KernelWork, in_one_launch
 from comet.cost.reals import product
 from comet.dialects.arch import SystemOp
 from comet.dialects.arch.gpu_levels import gpu_levels
@@ -220,8 +220,7 @@ class _Reader:
     def _node(
         self, name: str, kernel: KernelOp, node: SpatialOp, figures: NodeFigures
     ) -> LaunchNode:
-        gpu, summary, blocks = self.device, figures.summary, figures.blocks
-        traffic, work = figures.traffic, figures.work
+        summary, blocks, traffic = figures.summary, figures.blocks, figures.traffic
         sends = tuple(_sends(kernel, node))
         receives = tuple(_receives(kernel, node, summary, blocks, self.ranks))
         moved = bytes_by_value(node, traffic)
@@ -231,35 +230,39 @@ class _Reader:
         ]
         spilled = map(float, traffic[len(moved) :])
         partials = partial_bytes(node, arrived_partials(node), traffic)
-        held = float(held_bytes(partials, gpu))
-        launch = node.launch
-        if launch is not None and launch.persistent and receives:
-            kept = kept_bytes(node, summary, blocks)
-            work = with_tile_loop(work, summary, gpu, kept)
-        elif launch is not None and launch.persistent:
-            stationary, kept = launch.resident, kept_bytes(node, summary, blocks)
-            loops = replace(work.loops, loads_ahead=launch.specialize)
-            work = replace(work, loops=loops)
-            count = launch.persistent
-            work = persistent_work(
-                work,
-                summary,
-                blocks,
-                count,
-                gpu,
-                stationary=stationary,
-                tiles_ahead=loads_tiles_ahead(kernel),
-                kept=kept,
-            )
+        held = float(held_bytes(partials, self.device))
+        work = self._with_tile_loop(kernel, node, figures, waits=bool(receives))
         return LaunchNode(
             name,
-            merging_work(work, partials, gpu),
+            merging_work(work, partials, self.device),
             intermediates=sum((*intermediate, *spilled)) - held,
             copies=copies,
             counts=bool(sends or receives),
             merges=arrival_of(node) is not None,
             sends=sends,
             receives=receives,
+        )
+
+    def _with_tile_loop(
+        self, kernel: KernelOp, node: SpatialOp, figures: NodeFigures, *, waits: bool
+    ) -> KernelWork:
+        """Return the work of a node; persistent programs have a loop over tiles."""
+        work, summary, blocks = figures.work, figures.summary, figures.blocks
+        if (launch := node.launch) is None or not launch.persistent:
+            return work
+        kept = kept_bytes(node, summary, blocks)
+        if waits:
+            return with_tile_loop(work, summary, self.device, kept)
+        loops = replace(work.loops, loads_ahead=launch.specialize)
+        return persistent_work(
+            replace(work, loops=loops),
+            summary,
+            blocks,
+            launch.persistent,
+            self.device,
+            stationary=launch.resident,
+            tiles_ahead=loads_tiles_ahead(kernel),
+            kept=kept,
         )
 
     def _is_intermediate(self, value: SSAValue) -> bool:

@@ -55,6 +55,17 @@ def verify(
     that names the first false line.
     """
     winner = _check_winner(certificate, space.goal, mapped)
+    lowest = min(
+        _check_claims(certificate, space, winner), _check_rest(certificate, space)
+    )
+    if certificate.lower_bound > lowest * (1 + EXACT):
+        raise CertificateError(
+            f"the lower bound {certificate.lower_bound:g}: the claims give {lowest:g}"
+        )
+
+
+def _claims_by_structure(certificate: Certificate) -> dict[str, Claim]:
+    """Return the claims; raises CertificateError for one that cannot be true."""
     claims: dict[str, Claim] = {}
     for claim in certificate.claims:
         if claims.setdefault(claim.structure, claim) is not claim:
@@ -64,7 +75,19 @@ def verify(
                 f"the claim for {claim.structure}: a bound of {claim.bound:g}, more "
                 "than the best mapping has"
             )
-    lowest = certificate.value
+    return claims
+
+
+def _check_claims(
+    certificate: Certificate, space: StructureSpace, winner: Cost
+) -> float:
+    """
+    Return the lowest bound of all claims, at most the value of the certificate.
+
+    Raises CertificateError for a false claim, for a claim of no structure, and for a
+    structure without a claim if there is no bound for such ones.
+    """
+    claims, lowest = _claims_by_structure(certificate), certificate.value
 
     def is_closed(group: Group) -> bool:
         nonlocal lowest
@@ -85,17 +108,19 @@ def verify(
         lowest = min(lowest, bound)
     if claims:
         raise CertificateError(f"there is no structure {next(iter(claims))}")
-    if certificate.rest is not None:
-        if certificate.rest > space.bound() * (1 + EXACT):
-            raise CertificateError(
-                f"the bound {certificate.rest:g} of the structures without a claim: "
-                f"that of the program is {space.bound():g}"
-            )
-        lowest = min(lowest, certificate.rest)
-    if certificate.lower_bound > lowest * (1 + EXACT):
+    return lowest
+
+
+def _check_rest(certificate: Certificate, space: StructureSpace) -> float:
+    """Return the bound of the structures without a claim, infinite if all have one."""
+    if certificate.rest is None:
+        return inf
+    if certificate.rest > space.bound() * (1 + EXACT):
         raise CertificateError(
-            f"the lower bound {certificate.lower_bound:g}: the claims give {lowest:g}"
+            f"the bound {certificate.rest:g} of the structures without a claim: "
+            f"that of the program is {space.bound():g}"
         )
+    return certificate.rest
 
 
 def _check_winner(certificate: Certificate, goal: Goal, mapped: ModuleOp) -> Cost:

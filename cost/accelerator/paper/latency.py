@@ -279,16 +279,7 @@ def _overlap(
     # A collective counts at both ports, so the bus may seem busy for longer than that.
     bus = np.minimum(_busiest_bus(hardware, busy), longest_possible)
     cycles = np.maximum(np.maximum(lanes_take, longest(busy.values())), bus)
-    slowest, window, compulsory = (
-        groups[0].cycles,
-        groups[0].window,
-        groups[0].compulsory,
-    )
-    for group in groups[1:]:
-        longer = np.greater(group.cycles, slowest)
-        slowest = np.where(longer, group.cycles, slowest)
-        window = np.where(longer, group.window, window)
-        compulsory = np.where(longer, group.compulsory, compulsory)
+    window, compulsory = _of_slowest(groups)
     without = (
         pipelined([stage.cycles - stage.most_saved for stage in lane], iterations)
         for lane in lanes
@@ -308,6 +299,18 @@ def _overlap(
         tuple(fills for g in groups for fills in g.fills),
         cycles - longest((*without, *work)),
     )
+
+
+def _of_slowest(groups: Sequence[NodeCost]) -> tuple[Real, Real]:
+    """Return the window and the compulsory cycles of the group with most cycles."""
+    first = groups[0]
+    slowest, window, compulsory = first.cycles, first.window, first.compulsory
+    for group in groups[1:]:
+        longer = np.greater(group.cycles, slowest)
+        slowest = np.where(longer, group.cycles, slowest)
+        window = np.where(longer, group.window, window)
+        compulsory = np.where(longer, group.compulsory, compulsory)
+    return window, compulsory
 
 
 def _busiest_bus(hardware: Hardware, busy: Ports) -> Real:

@@ -286,27 +286,12 @@ def view_renamed(op: RenameOp, memory: KernelMemory) -> Buffer:
 
     Raises `PassFailedException` for views that are no strides in memory.
     """
-    buffer = memory.buffers[op.input]
+    buffer, extents = memory.buffers[op.input], extents_of(op.result)
     if not op.reshapes:
         return buffer.renamed(op.renaming)
-    if buffer.origins or buffer.gathered is not None:
-        raise OpError(
-            op,
-            f"lower-to-triton: {op.input.type} comes from other ranks and cannot be "
-            "seen in parts; split a dimension that is not gathered",
-        )
-    if buffer.pointer is None and type(buffer) is Buffer:  # positions
-        raise OpError(
-            op,
-            f"lower-to-triton: {op.input.type} has positions, which are not in memory; "
-            "run lower-views before fuse",
-        )
-    extents = extents_of(op.result)
-    in_order = not isinstance(buffer, TableRows) and not any(buffer.shifts.values())
-    whole = buffer.elements == elements_of(op.input)  # not the first part of a slice
-    if buffer.pointer is not None and in_order and whole:
-        if buffer.strides == row_major(dict(zip(buffer.dims, buffer.extents))):
-            return buffer_at(buffer.pointer, extents)
+    _check_reshaped(op, buffer)
+    if buffer.pointer is not None and _is_row_major(buffer, op.input):
+        return buffer_at(buffer.pointer, extents)
     if op.merged and isinstance(buffer, TableRows) and merges_pages(op):
         outer, inner = op.merged
         return buffer.pages(outer, inner, op.renaming[outer])
@@ -322,6 +307,31 @@ def view_renamed(op: RenameOp, memory: KernelMemory) -> Buffer:
     outer = op.renaming[op.cut]
     inner = names_of(op.result)[names_of(op.result).index(outer) + 1]
     return renamed.split(outer, (outer, inner), extents[inner])
+
+
+def _check_reshaped(op: RenameOp, buffer: Buffer) -> None:
+    """Raise `PassFailedException` for memory whose axes cannot be split or merged."""
+    if buffer.origins or buffer.gathered is not None:
+        raise OpError(
+            op,
+            f"lower-to-triton: {op.input.type} comes from other ranks and cannot be "
+            "seen in parts; split a dimension that is not gathered",
+        )
+    if buffer.pointer is None and type(buffer) is Buffer:  # positions
+        raise OpError(
+            op,
+            f"lower-to-triton: {op.input.type} has positions, which are not in memory; "
+            "run lower-views before fuse",
+        )
+
+
+def _is_row_major(buffer: Buffer, value: SSAValue) -> bool:
+    """Whether memory has all elements of a value, one after another in their order."""
+    if isinstance(buffer, TableRows) or any(buffer.shifts.values()):
+        return False
+    is_whole = buffer.elements == elements_of(value)  # not the first part of a slice
+    in_memory = row_major(dict(zip(buffer.dims, buffer.extents)))
+    return is_whole and buffer.strides == in_memory
 
 
 def _without(dim: str, buffer: Buffer, memory: KernelMemory) -> Buffer:

@@ -393,19 +393,30 @@ def block_sizes(
     if in_dot:
         sizes = DOT_BLOCKS
     if dim in summary.products.depths:
-        if depths is None and dim in summary.nest.inner_dims and full <= WHOLE_DEPTH:
-            return (full,)
-        sizes = (
-            EXACT_DOT_DEPTHS
-            if summary.products.element == "f32"
-            else depths or DOT_DEPTHS
-        )
-        inner = dim in summary.nest.inner_dims and full <= MOST_WHOLE_DEPTH
-        if sizes is DOT_DEPTHS and inner:
-            sizes = (*sizes, full)
-        if long and sizes is DOT_DEPTHS and may_be_long(summary, dim):
-            sizes = (*sizes, LONG_DEPTH)
+        sizes = _depth_sizes(summary, dim, full, depths, long=long)
     return [size for size in sizes if size <= full] or [full]
+
+
+def _depth_sizes(
+    summary: KernelSummary,
+    dim: str,
+    full: int,
+    depths: Sequence[int] | None,
+    *,
+    long: bool,
+) -> Sequence[int]:
+    """Return what `block_sizes` does, for a dimension that contractions sum."""
+    inner = dim in summary.nest.inner_dims
+    if depths is None and inner and full <= WHOLE_DEPTH:
+        return (full,)
+    if summary.products.element == "f32":
+        return EXACT_DOT_DEPTHS
+    sizes = depths or DOT_DEPTHS
+    if sizes is DOT_DEPTHS and inner and full <= MOST_WHOLE_DEPTH:
+        sizes = (*sizes, full)
+    if long and sizes is DOT_DEPTHS and may_be_long(summary, dim):
+        sizes = (*sizes, LONG_DEPTH)
+    return sizes
 
 
 def may_be_long(summary: KernelSummary, dim: str) -> bool:
