@@ -46,16 +46,16 @@ Other = TypeVar("Other", bound=Hashable)
 
 
 @dataclass(frozen=True)
-class Needs(Generic[Kernel]):
+class Dependences(Generic[Kernel]):
     """The dependence graph of kernels, in order: which ones each kernel reads from."""
 
     kernels: tuple[Kernel, ...]
     read: Mapping[Kernel, frozenset[Kernel]]
 
-    def of(self, other: Callable[[Kernel], Other]) -> Needs[Other]:
+    def mapped(self, other: Callable[[Kernel], Other]) -> Dependences[Other]:
         """Return the same graph, with each kernel replaced by what `other` returns."""
         found = {kernel: other(kernel) for kernel in self.kernels}
-        return Needs(
+        return Dependences(
             tuple(found.values()),
             {
                 found[kernel]: frozenset(map(found.__getitem__, read))
@@ -84,7 +84,7 @@ class Needs(Generic[Kernel]):
             group_of[producer] for kernel in group for producer in self.read[kernel]
         )
 
-    def stages(self) -> Iterator[Needs[Kernel]]:
+    def stages(self) -> Iterator[Dependences[Kernel]]:
         """
         Yield the kernels in stages: each kernel needs all kernels of earlier stages.
 
@@ -105,7 +105,9 @@ class Needs(Generic[Kernel]):
         for start, end in pairwise(reversed(bounds)):
             kernels = self.kernels[start:end]
             inside = frozenset(kernels)
-            yield Needs(kernels, {each: self.read[each] & inside for each in kernels})
+            yield Dependences(
+                kernels, {each: self.read[each] & inside for each in kernels}
+            )
 
     def in_order(
         self, groups: Sequence[tuple[Kernel, ...]]
@@ -121,7 +123,7 @@ class Groups(Generic[Kernel]):
     A set of kernels is a bit mask, with one bit for each kernel of the stage.
     """
 
-    def __init__(self, stage: Needs[Kernel]):
+    def __init__(self, stage: Dependences[Kernel]):
         self._read = stage.read
         self._bit = {kernel: 1 << place for place, kernel in enumerate(stage.kernels)}
         self._place = dict[Kernel, int]()
@@ -228,7 +230,7 @@ class LaunchPrices(Generic[Kernel]):
         self._launches: dict[Hashable, tuple[tuple[Kernel, ...], ...]] = {}
         """The cheapest launches of each stage that was asked for."""
 
-    def launches(self, stage: Needs[Kernel]) -> tuple[tuple[Kernel, ...], ...]:
+    def launches(self, stage: Dependences[Kernel]) -> tuple[tuple[Kernel, ...], ...]:
         """
         Return the groups of kernels that share a launch, by a greedy search.
 
@@ -240,7 +242,7 @@ class LaunchPrices(Generic[Kernel]):
             self._launches[key] = tuple(self._joined(stage))
         return self._launches[key]
 
-    def _joined(self, stage: Needs[Kernel]) -> list[tuple[Kernel, ...]]:
+    def _joined(self, stage: Dependences[Kernel]) -> list[tuple[Kernel, ...]]:
         groups = Groups(stage)
         for kernel in stage.kernels:
             needed = groups.needed_by(kernel)
@@ -369,7 +371,7 @@ def _of_launch(numbers: LaunchNumbers) -> LaunchNumbers:
 
 
 def cheapest_launches(
-    needs: Needs[Kernel], prices: LaunchPrices[Kernel]
+    needs: Dependences[Kernel], prices: LaunchPrices[Kernel]
 ) -> list[tuple[Kernel, ...]]:
     """Return the groups of kernels that save most launches, see `launches`."""
     return [group for stage in needs.stages() for group in prices.launches(stage)]
@@ -398,7 +400,7 @@ DividedKernel = TypeVar("DividedKernel", bound=DividedTime)
 
 
 def seconds_of_launches(
-    needs: Needs[TimedKernel], prices: LaunchPrices[TimedKernel]
+    needs: Dependences[TimedKernel], prices: LaunchPrices[TimedKernel]
 ) -> float:
     """Return the seconds of kernels, with the cheapest launches."""
     one_each = sum(kernel.seconds for kernel in needs.kernels)
@@ -411,7 +413,7 @@ def seconds_of_launches(
 
 
 def bound_of_launches(
-    needs: Needs[DividedKernel], prices: LaunchPrices[DividedKernel]
+    needs: Dependences[DividedKernel], prices: LaunchPrices[DividedKernel]
 ) -> Resource:
     """Return the resource on which the cheapest launches spend most time."""
     whole: Divided = Counter()

@@ -29,8 +29,8 @@ from comet.passes.analysis.hardware_kind import attached_gpu
 from comet.passes.analysis.levels import IRLevel
 from comet.passes.dataflow.kernels import has_only_nodes, joined, place_barriers
 from comet.passes.dataflow.launches import (
+    Dependences,
     LaunchPrices,
-    Needs,
     TiledNode,
     cheapest_launches,
 )
@@ -87,7 +87,7 @@ def plan_merges(
 
     Raises PassFailedException for given launches that are not possible.
     """
-    needs, prices = needs_of(program), prices_on(system)
+    needs, prices = dependences_of(program), prices_on(system)
     groups: list[Group] = [(kernel,) for kernel in needs.kernels]
     if launches not in ("auto", "none"):
         groups = _groups_in_text(needs, launches, prices)
@@ -112,7 +112,7 @@ def format_launches(plan: Sequence[PlannedLaunch]) -> str:
     return "; ".join(names) or "none"
 
 
-def needs_of(program: ProgramOp) -> Needs[KernelOp]:
+def dependences_of(program: ProgramOp) -> Dependences[KernelOp]:
     """
     Return the kernels of a program, and which of them each one reads from.
 
@@ -129,11 +129,11 @@ def needs_of(program: ProgramOp) -> Needs[KernelOp]:
         if collective_of(kernel) is not None:
             producers, moved = tuple(read), (kernel,)
         read[kernel] = frozenset((*producers, *moved)) - {kernel}
-    return Needs(kernels, read)
+    return Dependences(kernels, read)
 
 
 def _groups_in_text(
-    needs: Needs[KernelOp], text: str, prices: LaunchPrices[KernelOp]
+    needs: Dependences[KernelOp], text: str, prices: LaunchPrices[KernelOp]
 ) -> list[Group]:
     """Return the groups that `text` names; each other kernel is a group of one."""
     groups: list[Group] = [(kernel,) for kernel in needs.kernels]
@@ -160,7 +160,7 @@ def _groups_in_text(
     return groups
 
 
-def _named(needs: Needs[KernelOp], text: str) -> Iterator[Group]:
+def _named(needs: Dependences[KernelOp], text: str) -> Iterator[Group]:
     """Yield the kernels of each launch that `text` names."""
     kernels = {kernel.sym_name.data: kernel for kernel in needs.kernels}
     remaining = dict(kernels)

@@ -115,7 +115,7 @@ def plan_stores(
     found = {op.sym_name.data: op for op in function.walk() if isinstance(op, KernelOp)}
     if kernels == NONE:
         return
-    able = _able(function, gpu)
+    able = _possible_parts(function, gpu)
     if kernels == ALL:
         for name, possible in able.items():
             if priced := _priced(found[name], possible, gpu):
@@ -129,7 +129,7 @@ def plan_stores(
         yield kernel, _parts(kernel, parts, possible, gpu)
 
 
-def _able(function: FuncOp, gpu: _Gpu) -> dict[str, list[int]]:
+def _possible_parts(function: FuncOp, gpu: _Gpu) -> dict[str, list[int]]:
     """
     Return the numbers of parts in which descriptors can store results, by kernel.
 

@@ -37,8 +37,8 @@ from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.functions import in_copy
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.dataflow.launches import (
+    Dependences,
     LaunchPrices,
-    Needs,
     TiledNode,
     bound_of_launches,
     extents_around,
@@ -129,7 +129,7 @@ def chosen_runs(func: FuncOp, system: SystemOp) -> Mapping[str, tuple[Run, ...]]
         for node in nodes
     }
     prices = LaunchPrices[Form](device_of(system), lambda form: form.nodes)
-    needs = _needs_of(nodes)
+    needs = _dependences_of(nodes)
     chosen = dict(zip(nodes, _present(func, system), strict=True))
     for stage in needs.stages():
         chosen |= _fastest(stage, chosen, others, prices)
@@ -165,7 +165,7 @@ def _merged_later(nodes: Sequence[SpatialOp]) -> Iterator[SpatialOp]:
 
 
 def _fastest(
-    stage: Needs[SpatialOp],
+    stage: Dependences[SpatialOp],
     present: Mapping[SpatialOp, Form],
     others: Mapping[SpatialOp, Sequence[Form]],
     prices: LaunchPrices[Form],
@@ -184,10 +184,10 @@ def _fastest(
 
     def seconds(forms: Mapping[SpatialOp, Form]) -> float:
         # Less than some nanoseconds is no reason for other dimensions.
-        return round(seconds_of_launches(stage.of(forms.__getitem__), prices), 8)
+        return round(seconds_of_launches(stage.mapped(forms.__getitem__), prices), 8)
 
     def time(forms: Mapping[SpatialOp, Form]) -> PlanTime:
-        bound = bound_of_launches(stage.of(forms.__getitem__), prices)
+        bound = bound_of_launches(stage.mapped(forms.__getitem__), prices)
         return PlanTime(seconds(forms), bound)
 
     def descended(forms: Mapping[SpatialOp, Form]) -> Mapping[SpatialOp, Form]:
@@ -228,7 +228,7 @@ def _present(func: FuncOp, system: SystemOp) -> Iterator[Form]:
         yield Form((), seconds, divided, () if tiled is None else (tiled,))
 
 
-def _needs_of(nodes: Sequence[SpatialOp]) -> Needs[SpatialOp]:
+def _dependences_of(nodes: Sequence[SpatialOp]) -> Dependences[SpatialOp]:
     """Return the dependence graph of the kernels of a function."""
     inside = set(nodes)
 
@@ -239,7 +239,7 @@ def _needs_of(nodes: Sequence[SpatialOp]) -> Needs[SpatialOp]:
                     assert isinstance(source.owner, SpatialOp)
                     yield source.owner
 
-    return Needs(tuple(nodes), {node: frozenset(read_by(node)) for node in nodes})
+    return Dependences(tuple(nodes), {node: frozenset(read_by(node)) for node in nodes})
 
 
 class _Tilings:

@@ -23,7 +23,7 @@ from comet.dialects.dataflow import (
 )
 from comet.dialects.schedule import SpatialOp
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.dataflow.launches import Needs
+from comet.passes.dataflow.launches import Dependences
 from comet.passes.dataflow.merge_launches import LAUNCHES, prices_on
 from comet.passes.search import session
 
@@ -108,7 +108,7 @@ def test_a_chain_stays_as_it_is():
 def test_stages_end_where_later_kernels_need_all_earlier_ones():
     """All need a, and g needs all; e could be launched with b, d or f."""
     read = {"a": "", "b": "a", "c": "a", "d": "bc", "e": "c", "f": "d", "g": "ef"}
-    needs = Needs(tuple(read), {each: frozenset(on) for each, on in read.items()})
+    needs = Dependences(tuple(read), {each: frozenset(on) for each, on in read.items()})
     stages = list(needs.stages())
     assert ["".join(stage.kernels) for stage in stages] == ["a", "bcdef", "g"]
     assert stages[1].read["d"] == {"b", "c"}

@@ -25,7 +25,7 @@ from comet.cost.from_ir.gpus import device_of
 from comet.dialects.arch import attached_system
 from comet.dialects.compound.dims import names_of
 from comet.passes.analysis.functions import compute_functions
-from comet.passes.dataflow.launches import Needs
+from comet.passes.dataflow.launches import Dependences
 from comet.passes.schedule.fuse.gpu.forms import Forms
 from comet.passes.schedule.fuse.gpu.groups import Group, Kernel, Values, elementary_ops
 from comet.passes.schedule.fuse.gpu.priority import priority_partition
@@ -84,14 +84,14 @@ class Lengths:
 
     roughly = least
 
-    def launched(self, needs: Needs[Kernel]) -> float:
+    def launched(self, needs: Dependences[Kernel]) -> float:
         return sum(self.seconds(*kernel) for kernel in needs.kernels)
 
 
 class Squares(Lengths):
     """The same with all kernels that read of none as one launch, and their squares."""
 
-    def launched(self, needs: Needs[Kernel]) -> float:
+    def launched(self, needs: Dependences[Kernel]) -> float:
         reading = sum(bool(read) for read in needs.read.values())
         return 10 * (1 + reading) + sum(len(group) ** 2 for group, _ in needs.kernels)
 
@@ -121,7 +121,7 @@ def test_merges_of_kernels_that_share_a_launch_anyway_are_undone():
 class Alone(Lengths):
     """The same; launches of single ops take least, and those of one kernel less."""
 
-    def launched(self, needs: Needs[Kernel]) -> float:
+    def launched(self, needs: Dependences[Kernel]) -> float:
         longest = max(len(group) for group, _ in needs.kernels)
         return 0.0 if longest == 1 else float(len(needs.kernels))
 
@@ -166,7 +166,7 @@ class Pairs(Lengths):
 class Gains(Pairs):
     """The same, for which no kernels are launched: only merges by gain change them."""
 
-    def launched(self, needs: Needs[Kernel]) -> float:
+    def launched(self, needs: Dependences[Kernel]) -> float:
         return 0.0
 
 
@@ -304,7 +304,7 @@ def test_kernels_with_narrow_products_recompute_their_statistics(
     k = p.contract("k", h, p.argument("w3", "DE"), "ME")
     seconds, price = list[float](), Forms.launched
 
-    def launched(self: Forms, needs: Needs[Kernel]) -> float:
+    def launched(self: Forms, needs: Dependences[Kernel]) -> float:
         seconds.append(price(self, needs))
         return seconds[-1]
 

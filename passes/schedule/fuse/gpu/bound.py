@@ -164,12 +164,12 @@ class KernelBound:
     def seconds(self, nest: LoopNest) -> float:
         """Return a lower bound for a loop nest, infinite if no tiles fit."""
         if (seconds := self._seconds.get(nest)) is None:
-            self._seconds[nest] = seconds = _Least(self, nest).seconds()
+            self._seconds[nest] = seconds = _LeastWork(self, nest).seconds()
         return seconds
 
 
 @dataclass(frozen=True)
-class _Least:
+class _LeastWork:
     """The least work of a kernel with some loops, for all choices of tiles."""
 
     kernel: KernelBound

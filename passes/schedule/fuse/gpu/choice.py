@@ -43,8 +43,8 @@ from comet.passes.schedule.fuse.gpu.groups import (
     partition_of,
 )
 from comet.passes.schedule.fuse.gpu.launching import (
+    dependences_of,
     launched_tilings,
-    needs_of,
 )
 from comet.passes.schedule.fuse.gpu.narrow import (
     NarrowedProduct,
@@ -414,7 +414,7 @@ class _Search:
         for kernel in fused.kernels:
             if not trials.fits(kernel):
                 return self._cut(fused, kernel, partial(trials.misfit, kernel))
-        needs = needs_of(fused.steps).of(trials.launched)
+        needs = dependences_of(fused.steps).mapped(trials.launched)
         seconds = seconds_of_launches(needs, trials.launches)
         limit = bound_of_launches(needs, trials.launches) if needs.kernels else ""
         return Found(fused, Cost(seconds), limit)

@@ -8,7 +8,7 @@ from math import inf, isinf
 
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.passes.dataflow.launches import Needs, seconds_of_launches
+from comet.passes.dataflow.launches import Dependences, seconds_of_launches
 from comet.passes.schedule.fuse.gpu.bound import KernelBound
 from comet.passes.schedule.fuse.gpu.groups import Group, Kernel, Values
 from comet.passes.schedule.fuse.gpu.op_facts import Facts
@@ -79,11 +79,13 @@ class Forms:
         except PassFailedException:
             return inf
 
-    def launched(self, needs: Needs[Kernel]) -> float:
+    def launched(self, needs: Dependences[Kernel]) -> float:
         """Return the seconds of all kernels in the cheapest launches; or infinity."""
         if any(isinf(self.seconds(*kernel)) for kernel in needs.kernels):
             return inf
-        trials = needs.of(lambda kernel: self._trials.fitting(self.cheapest(*kernel)))
+        trials = needs.mapped(
+            lambda kernel: self._trials.fitting(self.cheapest(*kernel))
+        )
         return seconds_of_launches(trials, self._trials.launches)
 
     def least(self, group: Group, outs: Values) -> float:

@@ -19,7 +19,7 @@ from comet.dialects.compound import (
 from comet.dialects.compound.dims import names_of
 from comet.digraph import reachable, topological_order
 from comet.passes.analysis.op_groups import BlockSizes, connected, defining_ops
-from comet.passes.dataflow.launches import Needs
+from comet.passes.dataflow.launches import Dependences
 from comet.passes.schedule.fuse.gpu.groups import (
     Group,
     Kernel,
@@ -128,7 +128,7 @@ class KernelGraph:
             if not later or self._position[self._first(other)] > start:
                 yield other
 
-    def needs(self) -> Needs[Kernel]:
+    def dependences(self) -> Dependences[Kernel]:
         """Return the kernels with their outputs, and those that each one reads from."""
         groups = filter(is_kernel, self.partition())
         kernels = {group: (group, self.outputs_of(group)) for group in groups}
@@ -136,7 +136,7 @@ class KernelGraph:
             kernel: frozenset(kernels[each] for each in self._kernels_before(group))
             for group, kernel in kernels.items()
         }
-        return Needs(tuple(read), read)
+        return Dependences(tuple(read), read)
 
     def partition(self) -> Partition:
         """Return the groups in an order in which producers come first."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from xdsl.ir import SSAValue
 
 from comet.dialects.compound.gather import scatterings
-from comet.passes.dataflow.launches import Needs, seconds_of_launches
+from comet.passes.dataflow.launches import Dependences, seconds_of_launches
 from comet.passes.schedule.fuse.gpu.groups import values_read
 from comet.passes.schedule.fuse.gpu.plan import Step
 from comet.passes.schedule.fuse.gpu.trial import Trials
@@ -31,13 +31,15 @@ def launched_tilings(steps: Sequence[Step], trials: Trials) -> list[KernelTiling
     """
     kernels = [step for step in steps if isinstance(step, Spatial)]
     number = {kernel: index for index, kernel in enumerate(kernels)}
-    needs = needs_of(steps).of(number.__getitem__)
+    needs = dependences_of(steps).mapped(number.__getitem__)
     launched = [trials.launched(kernel) for kernel in kernels]
     lengthened = trials.lengthened(kernels)
     longer = {number[kernel]: trial for kernel, trial in lengthened.items()}
 
     def seconds(long: frozenset[int]) -> float:
-        chosen = needs.of(lambda each: longer[each] if each in long else launched[each])
+        chosen = needs.mapped(
+            lambda each: longer[each] if each in long else launched[each]
+        )
         return seconds_of_launches(chosen, trials.launches)
 
     def descended(long: frozenset[int]) -> frozenset[int]:
@@ -53,7 +55,7 @@ def launched_tilings(steps: Sequence[Step], trials: Trials) -> list[KernelTiling
     ]
 
 
-def needs_of(steps: Iterable[Step]) -> Needs[Spatial]:
+def dependences_of(steps: Iterable[Step]) -> Dependences[Spatial]:
     """Return the kernels among `steps`, and which each one reads from."""
     producers: dict[SSAValue, frozenset[Spatial]] = {}
     read: dict[Spatial, frozenset[Spatial]] = {}
@@ -66,7 +68,7 @@ def needs_of(steps: Iterable[Step]) -> Needs[Spatial]:
             for op in step.ops:
                 found = _kernels_of(op.operands, producers)
                 producers |= dict.fromkeys(op.results, found)
-    return Needs(tuple(read), read)
+    return Dependences(tuple(read), read)
 
 
 def _kernels_of(

@@ -37,7 +37,7 @@ from typing import Protocol
 
 from xdsl.ir import Operation
 
-from comet.passes.dataflow.launches import Needs
+from comet.passes.dataflow.launches import Dependences
 from comet.passes.schedule.fuse.gpu.groups import (
     Group,
     Kernel,
@@ -73,7 +73,7 @@ class Prices(Protocol):
         """Return a lower bound of `least`, which is quicker still."""
         ...
 
-    def launched(self, needs: Needs[Kernel]) -> float:
+    def launched(self, needs: Dependences[Kernel]) -> float:
         """Return the time of all kernels with the best launches."""
         ...
 
@@ -212,16 +212,16 @@ def _undo_merges(graph: KernelGraph, prices: Prices) -> None:
 
     In each round all are tried, and then undone in the order of what that saves.
     """
-    least, before = prices.launched(graph.needs()), inf
+    least, before = prices.launched(graph.dependences()), inf
     while least < before:
         before, undone = least, dict[Group, float]()
         for group in tuple(graph.kernels()):
             if graph.undo(group):
-                undone[group] = prices.launched(graph.needs())
+                undone[group] = prices.launched(graph.dependences())
                 graph.redo(group)
         for group in sorted(undone, key=undone.__getitem__):
             if undone[group] < before and graph.undo(group):
-                if (seconds := prices.launched(graph.needs())) < least:
+                if (seconds := prices.launched(graph.dependences())) < least:
                     least = seconds
                 else:
                     graph.redo(group)
@@ -229,12 +229,12 @@ def _undo_merges(graph: KernelGraph, prices: Prices) -> None:
 
 def _merge_otherwise(graph: KernelGraph, prices: Prices) -> None:
     """Undo each merge, and merge the two kernels with others, if that saves time."""
-    least = prices.launched(graph.needs())
+    least = prices.launched(graph.dependences())
     for group in tuple(graph.kernels()):
         before, moved = graph.state(), inf
         if apart := graph.undo(group):
             _merge_by_gain(graph, prices, 1.0, apart, apart)
-            moved = prices.launched(graph.needs())
+            moved = prices.launched(graph.dependences())
         if moved < least:
             least = moved
         else:
@@ -247,12 +247,12 @@ def _move_epilogues(graph: KernelGraph, prices: Prices, eagerness: float) -> Non
 
     What is left of the epilogue's kernel may be merged with others then.
     """
-    least = prices.launched(graph.needs())
+    least = prices.launched(graph.dependences())
     for ops in tuple(graph.epilogues()):
         before, moved = graph.state(), inf
         if changed := graph.move(ops):
             _merge_by_gain(graph, prices, eagerness, changed)
-            moved = prices.launched(graph.needs())
+            moved = prices.launched(graph.dependences())
         if moved < least:
             least = moved
         else:
@@ -261,11 +261,11 @@ def _move_epilogues(graph: KernelGraph, prices: Prices, eagerness: float) -> Non
 
 def _separate_kernels(graph: KernelGraph, prices: Prices) -> None:
     """Separate products that only have inputs in common, if that saves time."""
-    least = prices.launched(graph.needs())
+    least = prices.launched(graph.dependences())
     for group in tuple(graph.kernels()):
         before = graph.state()
         if graph.separate(group):
-            if (seconds := prices.launched(graph.needs())) < least:
+            if (seconds := prices.launched(graph.dependences())) < least:
                 least = seconds
             else:
                 graph.restore(before)
