@@ -9,7 +9,7 @@ format, with names resolved and constants substituted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
@@ -180,7 +180,6 @@ class Problem:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     root: Tile
-    constants: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @cached_property
     def operation(self) -> Mapping[str, Operation]:
