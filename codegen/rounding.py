@@ -1,14 +1,14 @@
 """
 The expected rounding error of a program's results.
 
-To first order relative errors add up in products and quotients (Higham, "Accuracy and
-Stability of Numerical Algorithms", 2nd edition, SIAM 2002, lemma 3.1), a root halves
-them, and other functions keep the largest: their arguments are about 1, as inputs are
-drawn. Comparisons and random numbers are taken as exact. Each operation adds a rounding
-to its element type, at most eps (one unit in the last place; Triton's interpreter
-truncates bf16). A sum of n terms adds about sqrt(n) eps, the probabilistic bound of
-Higham and Mary, "A new approach to probabilistic rounding error analysis", SIAM J. Sci.
-Comput. 41(5), 2019.
+To first order, relative errors add up in products and quotients (Higham, "Accuracy and
+Stability of Numerical Algorithms", 2nd edition, SIAM 2002, lemma 3.1), and a root
+halves them. Other functions keep the largest error of their operands, as inputs are
+drawn so that arguments are about 1. Comparisons and random numbers are taken as exact.
+Each operation adds a rounding to its element type, at most eps (one unit in the last
+place; Triton's interpreter truncates bf16). A sum of n terms adds about sqrt(n) eps,
+the probabilistic bound of Higham and Mary, "A new approach to probabilistic rounding
+error analysis", SIAM J. Sci. Comput. 41(5), 2019.
 """
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ class KernelPrinter:
         self._emit(f"tl.atomic_add({', '.join(arguments)})", comment_of(op), indent)
 
     def _branch(self, op: tl.IfOp, indent: str) -> None:
-        """Print both blocks with different names: Triton would merge equal ones."""
+        """Print both blocks; different names keep Triton from merging equal blocks."""
         outside = len(self._bound)
         self._lines.append("")
         self._lines.append(f"{indent}if {self._read(op.condition).text}:")
@@ -249,7 +249,7 @@ class KernelPrinter:
         self._lines.append("")
 
     def _index(self, index: SSAValue) -> str:
-        """Name the index of a loop; that of an ended one may be used again."""
+        """Name the index of a loop; the name of a loop that has ended may be reused."""
         self._variables.names.release(self._indices)
         name = self._bind(index)
         self._indices.discard(name)
@@ -292,7 +292,7 @@ def _producer_comment(value: SSAValue) -> str | None:
 
 
 def _loop_options(loop: tl.ForOp) -> Iterator[str]:
-    """Yield what a loop says besides its bounds, as arguments of `tl.range`."""
+    """Yield the options of a loop as arguments of `tl.range`, besides its bounds."""
     if loop.warp_specialize is not None:
         yield ", warp_specialize=True"
     if loop.num_stages is not None:

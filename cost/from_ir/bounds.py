@@ -96,13 +96,18 @@ def function_work(
     """
     Return what all mappings of `func` do at least; nothing is known under `tool`.
 
-    It follows from these facts. Each placed collective takes at least its time and
-    energy as a whole: loops around it only cut its value. The units of a kind compute
-    its ops one after the other. Under `ideal` all ops run one after the other, each at
-    least for the time of its work, and for the transfer of the arguments and results
-    that no other op has. In `sequential` mappings the children of each node run one
-    after the other, so ops and collectives add up. If `func` is `sharded` and has no
-    SPMD region, one instance computes it. It has no dead code.
+    The bounds follow from these facts:
+
+    * A placed collective takes at least the time and energy of one that moves the whole
+      value at once, as loops around it only cut the value.
+    * Units of one kind compute their ops one after the other.
+    * Under `ideal` all ops run one after the other. Each takes at least the time of its
+      work, and of the transfer of arguments and results that only this op has.
+    * In `sequential` mappings the children of each node run one after the other, so the
+      times of ops and collectives add up.
+
+    If `func` is `sharded` and has no SPMD region, it is the function of one instance.
+    It must have no dead code.
     """
     hardware = hardware_of(system)
     if model == "tool":
@@ -178,7 +183,7 @@ def _by_unit(cycles: Mapping[ComputeOp, float]) -> tuple[float, float]:
 
 
 def work_of(ops: Iterable[Operation]) -> Iterator[ComputeOp]:
-    """Yield the ops that run at least once: all but those that merge folds."""
+    """Yield the ops that run at least once: all but the merges of folds."""
     for op in ops:
         above = op.parent_op()
         merges = isinstance(above, FoldOp) and op.parent is above.merge.block

@@ -1,4 +1,4 @@
-"""What kernels get of other ranks, and what groups of programs split and exchange."""
+"""Values that kernels gather from other ranks, and exchanges of groups of programs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """
 Which of the live tiles take registers while an op of a GPU kernel runs.
 
-Chains of elementwise ops are computed element by element, so that some results are no
-whole tile at any time.
+A chain of elementwise ops is computed element by element, so that its intermediate
+results are never in registers as whole tiles.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class RegisterTiles:
         return self.before(op, (*alive, *(() if replaces else op.results)))
 
     def before(self, op: Operation, alive: Sequence[SSAValue]) -> Iterable[SSAValue]:
-        """Return those of the tiles `alive` that take registers just before `op`."""
+        """Return which of the live tiles take registers just before `op`."""
         different, source = dict.fromkeys(map(self._accumulator, alive)), self._source
         tiles = [
             tile
@@ -100,10 +100,10 @@ def converted_tiles(
     """
     Yield the tiles that a loop loads and stores in the layout of an earlier product.
 
-    Triton gives that layout to all that is computed with row statistics of a product.
-    What comes from memory and what goes there has another one. Read in kernels that
-    Triton 3.6 to 3.9 compile for sm_90. `registers` is the level of row statistics.
-    Without `stored`, stores keep the layout, as in those for gfx942.
+    Values that are computed with row statistics of a product get the layout of that
+    product, but loads and stores have another layout (kernels that Triton 3.6 to 3.9
+    compile for sm_90). `registers` is the level of row statistics. Without `stored`,
+    stores keep the layout of the product, as for gfx942.
     """
     if not isinstance(loop, TemporalOp):
         return
@@ -116,7 +116,7 @@ def converted_tiles(
 
 
 def _is_of_product(value: SSAValue) -> bool:
-    """Return whether a value is computed of a product's result, and was not stored."""
+    """Return whether a value depends on a product through values in registers."""
     owners = (each.owner for each in backward_slice(value))
     ops = (owner for owner in owners if isinstance(owner, Operation))
     return any(isinstance(inner, ContractOp) for op in ops for inner in op.walk())
@@ -173,9 +173,9 @@ def _before_widening(value: SSAValue) -> SSAValue:
     """
     Return the operand if `value` is a cast that is not in registers yet, else `value`.
 
-    Products have another layout than loads. Triton converts a loaded tile to it before
-    the cast, and widens it, element by element, in the only op that reads it, if that
-    is in the same body. In kernels without products no layout is converted, and tiles
+    Products have another layout than loads. Triton converts the layout of a loaded tile
+    before a cast. If one op reads the cast, in the same body, that op widens the tile
+    element by element. In kernels without products no layout is converted, and tiles
     are widened right after the load.
     """
     cast, users = value.owner, [use.operation for use in value.uses]
@@ -196,10 +196,11 @@ def _source(value: SSAValue) -> SSAValue | None:
     """
     Return the tile that has to be alive for `value` to take no registers, or None.
 
-    It takes none if the only op that reads it is elementwise or a reduction, and
-    computes it element by element from a tile that is alive; nor, in any case, if
-    an elementwise op computes it for a store. A product that is only added to a value
-    accumulates into that value.
+        It takes none if its only reader is elementwise or a reduction, which computes
+        it
+    element by element from a live tile; and none if an elementwise op computes it for a
+    store. A product that is only added to a value accumulates into that value.
+
     """
     op, users = value.owner, {use.operation for use in value.uses}
     if isinstance(op, FillOp):
@@ -264,7 +265,7 @@ def _is_stored_after_its_source(value: SSAValue) -> bool:
 
 
 def _is_stored(value: SSAValue) -> bool:
-    """Return whether a program stores a value, or what casts make of it."""
+    """Return whether a program stores a value, or a cast of it."""
     return any(
         _is_stored(user.results[0])
         if isinstance(user, CastOp)

@@ -1,10 +1,10 @@
 """
 `expand-vectors`: elementary level -> elementary level, with matrices of one row.
 
-A product of COMET files is one of two matrices. So a vector of a product gets a
-dimension of one element, and so does what it is computed from and what is computed from
-it. That moves nothing: a vector lies in memory as a matrix of one row does. The
-arguments and results of the function have the dimension, too.
+COMET files only have products of two matrices. So a vector operand of a product gets a
+dimension of one element, and so do all values that it is computed from, or that are
+computed from it, arguments and results included. In memory a matrix of one row is equal
+to a vector, so nothing moves.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def expandable_values(function: FuncOp) -> tuple[SSAValue, ...]:
     """
     Return the values that get a row: the vectors of products, and what depends on them.
 
-    None do if an op among them cannot have another dimension, or if a product has two
+    Empty if an op among them cannot have one more dimension, or if a product has two
     vectors.
     """
     found: dict[SSAValue, None] = {}
@@ -99,10 +99,10 @@ def _joined(
     op: Operation, value: SSAValue, found: Container[SSAValue]
 ) -> Iterable[SSAValue] | None:
     """
-    Return which other values of `op` get a row with `value`; None if they cannot.
+    Return the other values of `op` that get a row if `value` gets one; None if illegal.
 
-    `found` are values that get one. An operand gives it to the result, and the result
-    needs one operand that has it.
+    If an operand has the row, the result has it. If the result has the row, one operand
+    must have it. `found` are the values that get a row so far.
     """
     match op:
         case ReturnOp() | FillOp():

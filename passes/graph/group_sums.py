@@ -1,10 +1,10 @@
 """
 `group-sums`: elementary or SPMD level -> the same, with sums of products together.
 
-Products that are summed over the same dimensions share a loop and an accumulator in a
-kernel, if they are added before anything else is: ((x y + r) + u v) + z w becomes
-((x y + u v) + z w) + r. The gradient of what several products read is such a sum.
-Additions are rounded in another order then.
+Products that sum over the same dimensions can share a loop and an accumulator in a
+kernel, if they are added to each other before other values are: ((x y + r) + u v) + z w
+becomes ((x y + u v) + z w) + r. The gradient of a value that several products read is
+such a sum. The order of rounding changes.
 """
 
 from __future__ import annotations

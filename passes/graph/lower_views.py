@@ -1,12 +1,16 @@
 """
 `lower-views`: elementary or SPMD level -> same level, with views that GPUs can load.
 
-A slice, a concat, or a rename that splits or merges axes is no kernel: kernels that
-read it compute other addresses. That needs operands in memory, with a constant stride
-along each axis. This pass copies other operands. It writes pads as concats of a value
-and a constant, and a scatter of what every rank has whole as a gather of the rank's
-positions. It writes a concat of negated values (rotary embeddings) as a product
-with signs, so that the negated values need not be stored.
+A slice, a concat, or a rename that splits or merges axes is no kernel of its own:
+kernels that read it compute other addresses. For that, its operands must be in memory,
+with a constant stride along each axis. The pass
+
+* copies operands that are not;
+* writes a pad as a concat of the value and a constant;
+* writes a scatter of a value that every rank has whole as a gather of the positions of
+  the rank;
+* writes a concat of negated values (rotary embeddings) as a product with signs, so that
+  the negated values need not be stored.
 """
 
 from __future__ import annotations
@@ -197,7 +201,7 @@ def factor_signs(func: FuncOp) -> None:
 
 
 def _negated(value: SSAValue) -> SSAValue | None:
-    """Return the operand if `value` is a negation that only one op reads, else None."""
+    """Return the operand of a negation with one reader, None for other values."""
     op = value.owner
     if isinstance(op, MapOp) and op.kind.data is MapKind.NEG and value.has_one_use():
         return op.inputs[0]
@@ -212,7 +216,7 @@ def _inserted(op: Operation, before: Operation, like: SSAValue) -> SSAValue:
 
 @dataclass(frozen=True)
 class CopiedOperand:
-    """An operand that has to be in memory, not a view: it will be copied."""
+    """An operand of a view that has to be copied to memory."""
 
     op: Operation
     index: int
@@ -279,7 +283,11 @@ def _views_pages(value: SSAValue) -> bool:
 
 
 def copy_scattered(func: FuncOp) -> None:
-    """Let each op that scatters have values that an op makes, but none of its ids."""
+    """
+    Copy the values that scatters add, so that a kernel computes them.
+
+    No copy is needed if an op computes the values on which the ids do not depend.
+    """
     ops = list(compute_block(func).ops)
     for op in ops:
         if isinstance(op, ScatterAddOp):

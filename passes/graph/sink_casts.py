@@ -1,9 +1,9 @@
 """
 `sink-casts`: elementary level -> elementary level, with casts after views.
 
-Most casts are no step of an accelerator's program: a unit casts what it reads, and the
-value before the cast is in memory. Between the mappings of a chain views show what is
-in memory, so a view of such a cast becomes a cast of a view.
+On an accelerator most casts are part of another op: a unit casts the values that it
+reads, and memory has the value before the cast. The views between the mappings of a
+chain view values in memory, so a view of such a cast becomes a cast of a view.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def sources_below(op: Operation) -> tuple[SSAValue, ...]:
 
 
 class _SinkCast(RewritePattern):
-    """Moves the casts that a view shows after it."""
+    """Moves the casts of a view's operands after the view."""
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
         if not (sources := sources_below(op)):

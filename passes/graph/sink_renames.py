@@ -1,13 +1,13 @@
 """
 `sink-renames`: elementary or SPMD level -> same level, renames as late as possible.
 
-A rename of a computed value ends a kernel: the value has to be in memory before it is
-viewed under other names. Ops can compute under the old names instead, and their results
-are renamed. So the products of one norm with the weights of queries, keys and values
-can share a kernel, although queries and keys are two dimensions of the scores. Renames
-of arguments, and of parts of what is in memory, are free for kernels, and stay.
-Collectives send what is in memory: they send the value itself, and what arrives is
-renamed.
+A rename of a computed value ends a kernel, because the value must be in memory before
+it is viewed under other names. Instead, the ops after it can compute under the old
+names, and their results are renamed. So the products of one norm with the weights of
+queries, keys and values can share a kernel, although queries and keys are two
+dimensions of the scores. Renames of arguments, and of slices of values in memory, cost
+nothing, and stay. A collective sends the value under its old names, and the received
+value is renamed.
 """
 
 from __future__ import annotations

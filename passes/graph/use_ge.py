@@ -1,9 +1,9 @@
 """
 `use-ge`: elementary level -> the same, where masks compare positions by `ge`.
 
-That a count is greater than a position, n < x, says that the position is at most x - 1,
-the last visible one: a form that bounds loops (`dialects/schedule/masked_loops.py`).
-The difference is computed for the count, which has no element for each position.
+If a count x is greater than a position n, then n <= x - 1, the last visible position. A
+comparison in this form bounds loops (`dialects/schedule/masked_loops.py`). The
+difference x - 1 is computed once for the count, not for each position.
 """
 
 from __future__ import annotations

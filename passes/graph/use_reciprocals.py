@@ -1,15 +1,16 @@
 """
 `use-reciprocals`: elementary or SPMD level -> the same, with fewer divisions.
 
-A quotient whose divisor has fewer dimensions, such as a softmax, divides by each number
-many times. GPUs divide in some five instructions, one of them at an eighth of the rate
-of a product. So the pass divides 1 by each number once and multiplies: x / y becomes
-x (1 / y), and x / sqrt(y) becomes x rsqrt(y). Constants have their reciprocals here
-already. Runs after `sink-scales`, which takes quotients in their original place.
+If the divisor of a quotient has fewer dimensions, as in a softmax, many elements are
+divided by one number. A division takes a GPU some five instructions, one of them at an
+eighth of the rate of a product. So the pass computes the reciprocal of each divisor
+once, and multiplies: x / y becomes x (1 / y), and x / sqrt(y) becomes x rsqrt(y).
+Reciprocals of constants are computed here. Runs after `sink-scales`, which matches
+quotients.
 
-The reciprocal is rounded, so a quotient has one rounding more. Reciprocals of numbers
-beyond 2^126 are below the smallest normal number of f32, which GPUs may take as 0:
-their quotients are lost.
+The reciprocal is rounded, so that a quotient has one more rounding. The reciprocal of a
+number beyond 2^126 is below the smallest normal number of f32, and GPUs may take it as
+0.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """
 `pad`: elementary level -> elementary level, with larger extents in the body.
 
-Arguments are padded at their first use and results sliced, so the signature stays.
-Padding must hold the neutral element of the reductions that read it. An argument is
-padded with that number if it is enough; otherwise a mask sets it before the reduction.
+Arguments are padded at their first use and results are sliced, so the signature stays.
+A reduction must find its neutral element in the padding. If padding an argument with
+that number achieves this, the argument is padded so; otherwise a mask before the
+reduction sets the padding.
 `compound.extent` keeps the true extents. Takes functions that are not sharded yet, for
 accelerators: kernels of GPUs mask short tiles instead. `to=auto` needs the hardware.
 Rejects unknown dimensions, extents smaller than the true ones, folds, and split

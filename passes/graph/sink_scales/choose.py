@@ -1,9 +1,9 @@
 """
 Which scales go behind products, by the estimated time of kernels.
 
-If a scale is kept, a kernel stores the scaled value, and products load it. If it is
-sunk, each product computes the scale and its operand in its own loop, once for each
-tile of columns. Both are priced as kernels of the products, without later ops.
+If a scale stays, a kernel stores the scaled value, and products load it. If it moves
+behind the products, each product computes the scale in its own loop, once for each tile
+of columns. Both forms are priced as kernels of the products alone, without later ops.
 """
 
 from __future__ import annotations
