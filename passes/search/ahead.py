@@ -1,9 +1,9 @@
 """
-Tasks of a search that forked processes do ahead.
+Tasks of a search that forked processes run ahead of time.
 
-Each process has a copy of all that its parent had when it was forked, and sends back
-what its tasks return. A task returns the same whoever does it, so a search decides the
-same with any number of processes; it only waits less.
+A forked process has a copy of the memory of its parent, and sends back the results of
+its tasks. A task returns the same result in every process, so that a search makes the
+same choices with any number of processes, only faster.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """
-Answers of searches, for questions that are asked again.
+A cache of the results of searches.
 
-A search compares passes on copies of a module, and then they run on the module itself:
-what they search for a copy holds for equal copies, and for the module.
+A search runs passes on copies of a module, and the chosen passes run on the module
+again. A nested search of these passes has the same result for equal copies and for the
+module.
 """
 
 from __future__ import annotations

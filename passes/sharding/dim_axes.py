@@ -149,13 +149,13 @@ def assign_axes(
     uneven: bool = False,
 ) -> tuple[ShardedDim, ...]:
     """
-    Return those of `dims` that are sharded, each with its mesh axes.
+    Return the sharded dimensions, each with its mesh axes.
 
-    Axes of one instance shard nothing, and are left out. If shards may be `uneven`, of
-    ranks, they are not, named axes need not divide their dimension, and the last
-    dimension takes all remaining axes. Raises PassFailedException in the name of a pass
-    for a dimension that `module` does not have, an axis that `mesh` does not have, and
-    axes, or the parts that are used of them, that do not divide their dimension.
+    Axes of one instance are left out. With `uneven` shards (of ranks) they are kept,
+    named axes need not divide their dimension, and the last dimension takes all
+    remaining axes. Raises PassFailedException in the name of a pass for a dimension
+    that `module` does not have, an axis that `mesh` does not have, and axes, or used
+    parts of axes, that do not divide their dimension.
     """
     parts = partial_axes(mesh, dims)
     if parts and uneven:

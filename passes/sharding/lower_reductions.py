@@ -2,13 +2,15 @@
 `lower-reductions`: SPMD level -> SPMD level, with collectives that only move data.
 
 For GPUs, after `place-collectives`. The instances of a group exchange their terms,
-concatenated along a new dimension, and each reduces them locally: an all-reduce becomes
-an all-gather and a reduction, a reduce-scatter an all-to-all and a reduction. The
-reduction is an ordinary op, which can be fused. Where its result is only renamed, the
-terms are: that is free, as they are in memory, and would end a kernel afterwards. A sum
-in shards that all ranks gather, only to cast it to fewer bits, is cast before, and with
-`terms=narrow` the terms of a sum that is only cast are. All other collectives stay as
-they are.
+concatenated along a new dimension, and each instance reduces them locally: an
+all-reduce becomes an all-gather and a reduction, a reduce-scatter becomes an all-to-all
+and a reduction. The reduction is an ordinary op, which can be fused.
+
+If the result is only renamed, the terms are renamed instead: this is free, as they are
+in memory, while a rename of the result would end a kernel. If all ranks gather a
+scattered sum and then only cast it to fewer bits, the cast comes before the gather;
+with `terms=narrow` the terms of such a sum are cast before they are sent. All other
+collectives stay as they are.
 """
 
 from __future__ import annotations

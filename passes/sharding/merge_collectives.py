@@ -1,11 +1,11 @@
 """
 `merge-collectives`: SPMD level -> SPMD level, with fewer collectives.
 
-Equal collectives of one value, such as two all-gathers, become the first of them. A
-sum of two reductions that add over the same group, such as two reduce-scatters, is one
-reduction of the sum, which moves half as much; likewise for maxima. The two may be any
-terms of a chain of sums, as in a residual to which two branches are added. Reductions
-with other readers stay. Floating-point sums are added up in another order then.
+Of equal collectives of one value, such as two all-gathers, only the first stays. The
+sum of two reductions over the same group, such as two reduce-scatters, becomes one
+reduction of the sum, which moves half as many bytes; likewise for maxima. The two may
+be any terms of a chain of sums, as in a residual to which two branches are added.
+Reductions with other readers stay. The order of floating-point additions changes.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """
 `split`: elementary level -> elementary level, with one dimension split into parts.
 
-A reduction or a fold over the dimension becomes one for each part, and one that merges
-the partials of all parts in a separate kernel: so the first kernel can have more
-programs than there are results (split-K). Ops, their shardings and the arguments have
-two dimensions in its place, such as S_part and S_in. Rejects a dimension that no
-function has, that is returned, or that is renamed, and a number of parts that does not
-divide it. Given products are split alone: they view what they read in parts, and other
-ops keep the dimension.
+A reduction or a fold over the dimension becomes one that computes a partial result for
+each part, and one that merges these in a separate kernel. So the first kernel can have
+more programs than there are results (split-K). Ops, shardings and arguments get two
+dimensions in place of the split one, such as S_part and S_in. If `products` are given,
+only these are split: they read views of their operands in parts, and other ops keep the
+dimension. Rejects a dimension that no function has, that is returned, or that is
+renamed, and a number of parts that does not divide it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """
 `choose-shardings`: elementary level -> elementary level, with a sharding on each op.
 
-Needs GPUs with several ranks. It searches over the dimensions of the ops that take
-longest; `propagate-shardings` says what follows for the ops around them. What the
-function says by `collective.shard` stays: on an op, an argument or a result. Arguments
-and results that say nothing have the shards that ops read and compute, so that weights
-need not be whole on any rank. The fastest is chosen by the time of the ops' shards and
-of what ranks exchange, before there are kernels; `trial` takes one of the next, which
+Needs GPUs with several ranks. It tries the dimensions of the ops that take longest, and
+`propagate-shardings` derives the shardings of the ops around them. A `collective.shard`
+on an op, an argument or a result stays. Other arguments and results get the shards that
+ops read and compute, so that weights need not be whole on any rank.
+
+The fastest sharding is estimated by the time of the sharded ops and of the exchanges,
+before there are kernels. `trial` takes one of the next fastest, which
 `triton-distributed` compares by their launch plans.
 """
 

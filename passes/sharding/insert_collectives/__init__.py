@@ -3,9 +3,9 @@
 
 Needs the shardings that `distribute` or the user wrote, on ops or on the arguments and
 results of the function; a function without any runs on one device and stays as it is.
-An argument has its sharding, a result is resharded to its own. Ops without sharding run
-on every instance, on whole operands; elementwise ops that only compute results run in
-the sharding of these.
+Arguments have their shardings, and results are resharded to theirs. Ops without a
+sharding run on every instance, on whole operands; elementwise ops that only results
+depend on get the sharding of these results.
 
 Makes one `collective.spmd` region per function with local shapes, and the collectives
 that the shardings imply: a reduction over a sharded dimension is completed by an

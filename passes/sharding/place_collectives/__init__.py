@@ -2,11 +2,11 @@
 `place-collectives`: SPMD level -> SPMD level, with every collective placed.
 
 Needs the SPMD regions of `insert-collectives`; functions without one stay as they are.
-A reduction over axes of several memory levels becomes one per level, innermost first.
-Those over axes below `at` bring their result one level up, where `fuse` makes them
-combiners; all other collectives stay explicit, at `at`. Explicit all-reduces take the
-chosen kind. Rejects a level that the mesh lacks, and a kind that a value is too small
-for.
+A reduction over axes of several memory levels becomes one reduction per level, the
+innermost first. The results of reductions below the level `at` go one level up, and
+`fuse` makes these reductions combiners of nodes. All other collectives stay explicit
+ops, at the level `at`; all-reduces among them get the chosen kind. Rejects a level that
+the mesh does not have, and a kind for which a value is too small.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
 """
 `propagate-shardings`: elementary level -> elementary level, with a sharding on each op.
 
-A function says what instances have of its arguments, and may say what they are to have
-of its results, `{}` for all of it; a result that it says nothing of stays as it is
-computed. This pass says where the ops between them compute: from operands to
-results, in the sharding of an operand; and what is computed from whole arguments only,
-in the sharding that its readers need. Between several shardings, those that split the
-work over the most instances come first, and of these the one for which an instance
-receives the fewest bytes. A summed dimension is split where all operands that have it
-are split in it. Ops with a sharding keep it; a function without any stays as it is.
+A function states the shardings of its arguments, and may state those of its results
+(`{}`: whole on every instance); a result without one keeps the sharding in which it is
+computed. This pass derives the shardings of the ops between them. They are propagated
+forward, from operands to results; ops that depend on whole arguments only get the
+sharding that their readers need. If several are possible, the ones that split the work
+over the most instances are preferred, and of these the one for which an instance
+receives the fewest bytes. A summed dimension is split if all operands that have it are
+split in it. Ops with a sharding keep it; a function without any stays as it is.
 
-So the MLP of a sequence-parallel block, with tokens sharded before and after and the
-columns of its weights sharded, gathers tokens before its first products, and
-reduce-scatters the last one.
+For example, the MLP of a sequence-parallel block has sharded tokens before and after
+it, and weights with sharded columns. Its tokens are gathered before the first products,
+and the result of the last product is reduce-scattered.
 """
 
 from __future__ import annotations
