@@ -21,7 +21,7 @@ Array: TypeAlias = "NDArray[np.float64]"
 """One number, or one truth value, for each mapping."""
 
 Figure: TypeAlias = "float | bool | np.bool_ | NDArray[np.float64] | NDArray[np.bool_]"
-"""What a formula gives; a single one holds for all mappings."""
+"""The result of a formula; a single number holds for all mappings."""
 
 Operator: TypeAlias = Callable[..., object]
 """An operation of numpy on arrays, element by element."""

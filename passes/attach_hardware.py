@@ -34,7 +34,7 @@ Rates: TypeAlias = Literal["datasheet", "measured"]
 
 @dataclass(frozen=True)
 class HardwarePlan:
-    """What the pass will insert at the top of the module."""
+    """The ops that the pass inserts at the top of the module."""
 
     system: SystemOp
     mesh: MeshOp | None

@@ -107,7 +107,7 @@ class RankPlanPrinter:
         return [*lines, "", *self._call()]
 
     def _on_memory(self) -> tuple[str, str]:
-        """Return what the class says about its memory."""
+        """Return the sentence about memory in the docstring of the class."""
         if self.plan.ranks.value.data > 1:
             return (
                 "Everything is allocated here, once; a call only launches.",

@@ -49,7 +49,7 @@ class FunctionBound(NamedTuple):
 
 @dataclass(frozen=True)
 class FunctionWork:
-    """What the mappings of a program do at least, besides transfers of the root."""
+    """The least work of all mappings, besides transfers of the root memory."""
 
     hardware: Hardware
     model: ModelName
@@ -94,7 +94,7 @@ def function_work(
     sequential: bool = False,
 ) -> FunctionWork:
     """
-    Return what all mappings of `func` do at least; nothing is known under `tool`.
+    Return the least work of all mappings of `func`; 0 under `tool`.
 
     The bounds follow from these facts:
 

@@ -141,7 +141,7 @@ def _nest(
 def _held(
     node: SpatialOp, tree: Body, products: _Products, levels: GpuLevels, gpu: Device
 ) -> Held:
-    """Return what registers and shared memory hold at the same time."""
+    """Return the live tiles of registers and shared memory."""
     bodies = tuple(tree.walk())
     with_products = any(isinstance(op, ContractOp) for op in node.walk())
     divided = divided_epilogue(node, gpu)
@@ -169,7 +169,7 @@ def _held(
 
 
 def _moves(node: SpatialOp, bodies: Sequence[Body], levels: GpuLevels) -> Moves:
-    """Return what the programs of a kernel load and store."""
+    """Return the memory traffic of the programs of a kernel."""
     tensors = tuple(dict.fromkeys((*node.ins, *node.outs)))
     gathered = (ids for body in bodies for ids in gathered_ids(body))
     return Moves(

@@ -25,7 +25,7 @@ from comet.dialects.description import Description
 
 @dataclass(frozen=True)
 class NodeFigures:
-    """What the programs of one node on the launch grid are and do."""
+    """The summary, the blocks and the work of one node on the launch grid."""
 
     summary: KernelSummary
     blocks: Evaluated

@@ -18,7 +18,7 @@ from comet.dialects.compound import CastOp, Elementwise, MapKind, MapOp
 from comet.dialects.compound.dims import element_type_of, names_of
 
 PACKED = (MapKind.ADD, MapKind.SUB, MapKind.MULT)
-"""What one instruction computes for two elements."""
+"""Ops that one instruction computes for two elements."""
 REGISTER = 4
 """Bytes of an element while it is rounded."""
 

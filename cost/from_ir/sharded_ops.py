@@ -62,7 +62,7 @@ def _is_argument(value: SSAValue) -> bool:
 
 
 def _viewed(value: SSAValue) -> Iterator[SSAValue]:
-    """Yield what views show as `value`, or `value` if it is none."""
+    """Yield the values of which `value` is a view; `value` itself if it is no view."""
     if isinstance(value.owner, View | PadOp):
         for operand in value.owner.operands:
             yield from _viewed(operand)

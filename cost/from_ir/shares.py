@@ -1,4 +1,4 @@
-"""What a program does whose programs share lists of tiles, see `dataflow.shares`."""
+"""Reads how programs share lists of tiles, see `dataflow.shares`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs that compute several tiles keep in registers from tile to tile."""
+"""The values that persistent programs keep in registers from tile to tile."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from comet.cost.gpu.terms import Product, Term
 
 @dataclass(frozen=True)
 class Contraction:
-    """What a contraction computes and reads, inside loops of a program."""
+    """A contraction inside loops of a program: its operations and its operands."""
 
     product: Product
     """The roles of its dimensions, and its loops."""

@@ -14,7 +14,7 @@ from comet.cost.gpu.triton_rules import TritonRules
 
 @dataclass(frozen=True)
 class Units:
-    """What multiprocessors compute with; rates are those of all of them."""
+    """The compute units of the multiprocessors; rates are those of all together."""
 
     clock: float
     tensor: Mapping[str, float]
@@ -47,7 +47,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one multiprocessor holds, and one program on it."""
+    """The capacities of one multiprocessor, and of one program on it."""
 
     register_bytes: int
     """Bytes of registers of one multiprocessor."""
@@ -77,7 +77,7 @@ class Times:
     a flag, an atomic, or a fence.
     """
     iteration: float
-    """What control and synchronization add to one iteration of a loop."""
+    """The time that control and synchronization add to an iteration of a loop."""
     dependent: float
     """
     The least time between two waits for loads in a loop that reduces what its

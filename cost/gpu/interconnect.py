@@ -74,7 +74,7 @@ def source_waiting(
     work: KernelWork, device: Device, net: Interconnect, *, remote: bool
 ) -> Waiting:
     """
-    Return what one program waits for loads if its loop visits one source after another.
+    Return the waiting for loads in a loop that visits one source after another.
 
     The software pipeline fills again for each source. With `remote`, loads of the
     shards of peers have a longer latency than those of the own shard.

@@ -48,7 +48,7 @@ class Nest:
 
 @dataclass(frozen=True)
 class Moves:
-    """What programs load and store."""
+    """The memory traffic of programs."""
 
     tensors: tuple[Term, ...] = ()
     """Inputs and results in device memory, bytes."""
@@ -64,7 +64,7 @@ class Moves:
 
 @dataclass(frozen=True)
 class Held:
-    """What registers and shared memory hold at the same time."""
+    """The live tiles of registers and shared memory."""
 
     points: tuple[Point, ...]
     """The values that are alive in registers at the same time, for each op."""
@@ -82,7 +82,7 @@ class Held:
 
 @dataclass(frozen=True)
 class VectorWork:
-    """What vector lanes compute, and what they convert."""
+    """The operations of vector lanes, and the layouts that they convert."""
 
     operations: tuple[Term, ...] = ()
     """Other floating-point operations."""

@@ -27,7 +27,7 @@ GROUP = 8
 
 @dataclass(frozen=True)
 class LaunchOrder:
-    """What was chosen of the order in which the programs of a grid start."""
+    """The choices of the order in which the programs of a grid start."""
 
     reversed: frozenset[str] = frozenset()
     """The dimensions whose last tiles are launched first."""

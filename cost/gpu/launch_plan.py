@@ -56,7 +56,7 @@ def shared_device(device: Device, ranks: int) -> Device:
 
 def shared_memory_net(device: Device, ranks: int, flag_bytes: int) -> Interconnect:
     """
-    Return what connects ranks that share one GPU; each has `device`, a part of it.
+    Return the links between ranks on one GPU, each with a part of it, `device`.
 
     A peer's memory is the same device memory, with its latencies; a flag is set, then
     read. The kernels of all ranks share a launch, whose end is a barrier.

@@ -48,7 +48,9 @@ def _largest(
 
 
 def _held_at_point(point: Point) -> Iterator[Hashable]:
-    """Yield what a program holds at a point; its epilogue says which parts of it."""
+    """
+    Yield the terms that are alive at a point, with the part that an epilogue needs.
+    """
     yield from (("tile", *each) for each in _numbered(point.tiles))
     yield from (("broadcast", *each) for each in _numbered(point.broadcast))
     yield from (("accumulator", *each) for each in _numbered(point.accumulator))

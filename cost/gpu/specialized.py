@@ -25,7 +25,7 @@ def specialized_needs(
     needs: ProgramNeeds, summary: KernelSummary, blocks: Blocks, gpu: Device
 ) -> ProgramNeeds:
     """
-    Return what a program needs if producer warps load.
+    Return the needs of a program with producer warps.
 
     Results pass through shared memory of their own. Registers are infinite where groups
     cannot compute such blocks, or the GPU has none.

@@ -101,7 +101,7 @@ class Spent:
 
     @property
     def bound(self) -> Resource:
-        """What bounds the time, if this is that of one choice."""
+        """The resource that bounds the time, if this is the time of one choice."""
         return largest(self.divided(0))
 
 

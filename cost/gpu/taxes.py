@@ -67,11 +67,11 @@ class Taxes:
 
 @dataclass(frozen=True)
 class PlanTime:
-    """What launch plans take."""
+    """The time of launch plans."""
 
     seconds: float
     bound: str = ""
-    """What takes most of it, empty if that is not known."""
+    """The name of its largest part, empty if that is not known."""
 
     def __float__(self) -> float:
         return self.seconds

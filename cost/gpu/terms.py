@@ -40,7 +40,7 @@ def elements(dims: tuple[str, ...], blocks: Blocks) -> Real:
 
 
 class LoopCost(NamedTuple):
-    """What an op costs per element in a loop of contractions, in additions."""
+    """The cost of an op per element in a loop of contractions, in additions."""
 
     lanes: float
     """Of vector lanes."""
@@ -174,7 +174,7 @@ class RowSplit:
 
 @dataclass(frozen=True)
 class DividedEpilogue:
-    """What a program computes after its loops, if subtiles can divide it."""
+    """The epilogue of a program, if subtiles can divide it."""
 
     accumulators: tuple[Term, ...]
     """The sums of products that it reads, bytes."""

@@ -57,7 +57,7 @@ def program_needs(
     registers: Real | None = None,
 ) -> ProgramNeeds:
     """
-    Return what a program needs of its multiprocessor.
+    Return the resources of a multiprocessor that a program needs.
 
     `registers` are those of a thread, if they are known.
     """
@@ -106,7 +106,7 @@ def kernel_work(
 def moved_bytes(
     summary: KernelSummary, blocks: Blocks, cluster: Real, gpu: Device
 ) -> MovedBytes:
-    """Return what a program moves, one of `cluster` thread blocks."""
+    """Return the bytes that a program moves, one of `cluster` thread blocks."""
     ids = (size_of(term, summary) for term in summary.moves.ids)
     return MovedBytes(
         l2=summary.moved(blocks),

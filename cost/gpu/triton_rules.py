@@ -151,7 +151,7 @@ class ProductRules:
     matrix_instructions: tuple[MatrixInstruction, ...]
     """Those of 16-bit products: each takes the first one that it fills."""
     warp_instructions: WarpInstructions
-    """What the sides of a product are divided by, to balance its warps."""
+    """The units in which the sides of a product are counted to balance its warps."""
     warps_along_rows: bool
     """
     Whether products of a loop body that read each other have warps along rows, and

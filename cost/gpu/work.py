@@ -17,7 +17,7 @@ from comet.cost.reals import Real, longest
 
 @dataclass(frozen=True)
 class Operations:
-    """What one program computes."""
+    """The operations of one program."""
 
     tensor: Real = 0.0
     """Operations of contractions."""
@@ -36,7 +36,7 @@ class Operations:
 
 @dataclass(frozen=True)
 class MovedBytes:
-    """What one program moves, and what all programs move of device memory, in bytes."""
+    """The bytes that one program moves; of device memory, those of all programs."""
 
     l2: Real = 0.0
     """Loaded through L2, and stored."""
@@ -46,13 +46,13 @@ class MovedBytes:
     """Those of `l2` that are loaded outside of loops of contractions."""
     uneven: Real = 0.0
     """
-    What programs of the busiest multiprocessor load beyond the mean, as lengths differ:
-    it loads them when others have ended.
+    By how much programs of the busiest multiprocessor exceed the mean, as lengths
+    differ: it loads these bytes after the others have ended.
     """
     shared: Real = 0.0
-    """What contractions read from shared memory."""
+    """The bytes that contractions read from shared memory."""
     converted: Real = 0.0
-    """What shared memory stores and loads to change layouts of tiles."""
+    """The bytes that pass through shared memory to change layouts of tiles."""
     device: Real = 0.0
     """Of device memory, moved by all programs (see `tensor_traffic`)."""
     written: Real = 0.0
@@ -98,7 +98,7 @@ class Loops:
 
 @dataclass(frozen=True)
 class ProgramNeeds:
-    """What a program needs of its multiprocessor."""
+    """The resources of a multiprocessor that a program needs."""
 
     warps: Real = 4
     registers: Real = 0.0

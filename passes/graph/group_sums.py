@@ -84,7 +84,7 @@ def _additions(last: MapOp) -> Iterator[MapOp]:
 
 
 def _groups(additions: Sequence[MapOp]) -> tuple[tuple[SSAValue, ...], ...] | None:
-    """Return what additions add in its groups, or None if these are added already."""
+    """Return the addends in groups, None if the additions have this order already."""
     last, terms = additions[0], tuple(addends(additions[0]))
     products: dict[frozenset[str], tuple[SSAValue, ...]] = {}
     for term in terms:
@@ -100,7 +100,7 @@ def _groups(additions: Sequence[MapOp]) -> tuple[tuple[SSAValue, ...], ...] | No
 
 
 def _nested(last: MapOp) -> Nested:
-    """Return what an addition adds, in pairs, as `addends` flattens it."""
+    """Return the addends of an addition as nested pairs, which `addends` flattens."""
     pair = (
         _nested(value.owner)
         if is_addition(value.owner) and only_added(value) is last

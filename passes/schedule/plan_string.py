@@ -37,7 +37,7 @@ Numbers: TypeAlias = tuple[tuple[str, int], ...]
 """Names with numbers, such as dimensions with the factors of their loops."""
 
 BLOCK = "BLOCK_"
-"""What the size of a tile is called: in plans, and in emitted kernels."""
+"""The prefix of the size of a tile, in plans and in emitted kernels."""
 
 MOST_LISTED = 24
 """The most nodes that an error lists."""

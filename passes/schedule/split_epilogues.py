@@ -1,12 +1,12 @@
 """
 `split-epilogues`: an epilogue becomes a loop over the subtiles of its tile.
 
-The launch numbers of a kernel say how many `subtiles`: ranges of columns, for which a
-program computes what follows its loops, one after another; each loads, computes and
-stores its own. The loop is unrolled, because a program cannot index accumulators, which
-are in registers, by a loop variable. Takes functions at the dataflow level with launch
-numbers, before `materialize-copies`: tiles of epilogues are not what prices and plans
-read.
+The launch number `subtiles` of a kernel says into how many ranges of columns a tile is
+divided after the loops of a program. The epilogue is computed for one range after
+another: its loads, its functions and its stores. The loop is unrolled, because a
+program cannot index accumulators, which are in registers, by a loop variable. Takes
+functions at the dataflow level with launch numbers, before `materialize-copies`, as
+prices and plans read the undivided tiles.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from comet.passes.analysis.levels import IRLevel
 from comet.passes.function_pass import FunctionPass
 
 SUFFIX = "_epilogue"
-"""What the name of the loop has after that of its kernel."""
+"""The end of the name of the loop, after the name of its kernel."""
 
 
 @dataclass(frozen=True)

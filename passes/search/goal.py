@@ -1,4 +1,4 @@
-"""What a search minimizes: a model, an objective, and the order of costs."""
+"""The goal of a search: a cost model, an objective, and the order of costs."""
 
 from __future__ import annotations
 

@@ -264,7 +264,7 @@ def ends_with_tensor(op: CopyOp, tensor: SSAValue, slices: Slices) -> bool:
 
 
 def _ends(op: CopyOp, dim: str, extent: int, slices: Slices) -> bool:
-    """Return what `ends_with_tensor` does, for one dimension of extent `extent`."""
+    """Return the result of `ends_with_tensor` for one dimension of extent `extent`."""
     nodes, current = list(nodes_around(op))[::-1], slices[op.parent_op()][dim]
     loops = sum(cut_dims(node).count(dim) for node in nodes)
     lengths = dict.fromkeys(slices[node][dim].length for node in nodes)

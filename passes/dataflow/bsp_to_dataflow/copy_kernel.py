@@ -30,7 +30,7 @@ WARPS = 4
 
 @dataclass(frozen=True)
 class CopyRules:
-    """What a machine says of copy kernels; `dialects.arch.schema` has the sources."""
+    """Limits of a machine for copy kernels; `dialects.arch.schema` has the sources."""
 
     level: str
     """The memory through which they copy."""

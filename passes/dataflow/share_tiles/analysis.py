@@ -179,7 +179,7 @@ def _unmovable(found: PartialFold) -> str | None:
 
 
 def whole_of(value: SSAValue, found: PartialFold) -> SSAValue | None:
-    """Return what an operand of a node in parts is a view of, else None."""
+    """Return the whole value of which an operand is a view in parts, else None."""
     op = value.owner
     if isinstance(op, IndexOp) and op.whole is None:
         return value

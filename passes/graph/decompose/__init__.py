@@ -232,7 +232,7 @@ def _decompose_op(op: CompoundOp, naming: Naming, accumulator: Accumulator) -> N
 
 
 def _decomposed(op: CompoundOp, site: Site) -> SSAValue:
-    """Return what a decomposition emits; raise if it is not what the op computes."""
+    """Return the emitted value; raise if its dimensions are not those of the result."""
     result = emit_decomposition(op, site)
     expected = tuple(site.dims[name] for name in op.result_dims)
     if result and _has_names(result) and names_of(result) == expected:

@@ -1,4 +1,4 @@
-"""What each rank has of the products of a function whose ops have shardings."""
+"""The shards of products that a rank computes, in a function with shardings."""
 
 from __future__ import annotations
 

@@ -34,11 +34,11 @@ from comet.passes.graph.stream.softmax import SoftmaxForm, chunk_terms, rescaled
 
 @dataclass(frozen=True)
 class Weights:
-    """What a matrix is multiplied by."""
+    """The weights of an attention, by which a matrix is multiplied."""
 
     value: SSAValue
     factors: tuple[SSAValue, ...] = ()
-    """What the quotient of a softmax is multiplied by before."""
+    """The factors of the softmax quotient in the weights."""
     ops: tuple[Operation, ...] = ()
     """The products with these."""
 
@@ -71,7 +71,7 @@ class AttentionForm(SoftmaxForm):
         return None
 
     def weights_of(self, div: MapOp, dim: str) -> Iterator[Weights]:
-        """Yield what a matrix may be multiplied by: the quotient itself."""
+        """Yield the possible weights of a matrix: the quotient itself."""
         yield Weights(div.result)
 
     def init(self, emit: Emitter, found: Statistics) -> IterArgs:

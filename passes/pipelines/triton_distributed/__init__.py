@@ -201,13 +201,13 @@ class TritonDistributedPass(TritonOptions):
     def _time(
         self, ctx: Context, module: ModuleOp, then: Sequence[ModulePass], it: ModulePass
     ) -> PlanTime:
-        """Return what a launch plan takes that the pass `it` and `then` make."""
+        """Return the time of the launch plan that the passes `it` and `then` make."""
         return self._time_of_plan(ctx, module, (it, *then))
 
     def _time_of_plan(
         self, ctx: Context, module: ModuleOp, passes: Iterable[ModulePass]
     ) -> PlanTime:
-        """Return what a launch plan takes that `passes` make of several ranks."""
+        """Return the time of the launch plan of several ranks that `passes` make."""
         copy = module.clone()
         rest = chain(passes, self._to_channels(), self.to_target(copy))
         return time_of(ctx, copy, rest)

@@ -177,7 +177,7 @@ class TritonOptions(Pipeline):
     """
 
     objective: Objective = "latency"
-    """What every choice minimizes; hardware files of GPUs have no energies so far."""
+    """The objective of every choice; hardware files of GPUs have no energies."""
 
     to: Literal["tl", "dataflow"] = "tl"
     """The last level: `dataflow` is the launch plan, for `-t taxes`."""

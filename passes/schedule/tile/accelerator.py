@@ -207,7 +207,7 @@ class TileSearch:
     def _cheaper(
         self, currents: Sequence[Found[TilePlan]], trials: Sequence[Values]
     ) -> Sequence[Iterator[Found[TilePlan]]]:
-        """Return what `cheaper` does, of plans with the same orders of loops."""
+        """Return the result of `cheaper` for plans with the same orders of loops."""
         plan = currents[0].result.plan
         joined = {f: np.concatenate([trial[f] for trial in trials]) for f in trials[0]}
         sizes = [next(iter(trial.values())).size for trial in trials]
@@ -350,7 +350,7 @@ class TileSearch:
 
     @cached_property
     def formulas(self) -> Formulas:
-        """What is asked of many plans at once."""
+        """The formulas that price many plans at once."""
         return Formulas(self.template, self.goal.guide)
 
     @cached_property

@@ -208,7 +208,7 @@ class Exact(BranchAndBound):
 
     def _floors(self) -> Floors:
         """
-        Return what the loops of each nest but the first add to the bound at least.
+        Return lower bounds of what the loops of each nest but the first add to a bound.
 
         Nests run one after the other, so what they add is a sum. There are no floors if
         the root overlaps the nests.

@@ -224,7 +224,7 @@ class FactorSpace:
 
     def reuse_of(self, plan: Plan) -> tuple[tuple[frozenset[str] | str, ...], ...]:
         """
-        Return what the orders of a plan's loops decide.
+        Return a key of the reuse of tiles, which follows from the orders of loops.
 
         Plans with the same factors cost the same if it is equal.
         """

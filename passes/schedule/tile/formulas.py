@@ -31,7 +31,7 @@ Evaluate: TypeAlias = Callable[[Candidates], Sequence[Figure]]
 
 @dataclass(frozen=True)
 class Formulas:
-    """What a descent asks of many choices of factors for a template, as arrays."""
+    """Prices and legality of many choices of factors for a template, as arrays."""
 
     template: Template
     model: ModelName

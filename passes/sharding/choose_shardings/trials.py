@@ -39,7 +39,7 @@ class Trial:
     """A sharding of all ops, and what the function takes with it."""
 
     label: str
-    """What was chosen, as in gate: F; q: H."""
+    """The choices, as in gate: F; q: H."""
     chosen: Mapping[Operation, Sharding]
     known: Known
     seconds: float

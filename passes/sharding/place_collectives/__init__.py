@@ -73,7 +73,7 @@ class PlaceCollectivesPass(ChoosingPass, FunctionPass, ChoosesByGoal):
     at: str | None = None
     """The level of the explicit collectives; the outermost of the mesh if unset."""
     kind: Literal[Kind, "auto"] = "allreduce"
-    """What explicit all-reduces become; auto asks the cost model."""
+    """The form of explicit all-reduces; auto asks the cost model."""
     each: str | None = None
     """
     The kind and the level of each collective of a region, in their order, in place of

@@ -74,7 +74,7 @@ def plan_shardings(func: FuncOp, mesh: MeshOp) -> Shardings:
 
 
 def stated_shardings(func: FuncOp, mesh: MeshOp) -> Known:
-    """Return what a function says by `collective.shard` on its ops."""
+    """Return the shardings that a function states by `collective.shard` on its ops."""
     ops = filter(_computes, func.body.block.ops)
     annotated = {op: sharding_of_op(op) for op in ops if SHARD in op.attributes}
     return Known(func, mesh, annotated)

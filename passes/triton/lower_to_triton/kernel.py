@@ -317,7 +317,7 @@ class _KernelLowering:
         self._lower_merge(node, scope)
 
     def _lower_node(self, node: SpatialOp, programs: ProgramRange) -> None:
-        """Write what some programs do."""
+        """Write a node for some of the programs."""
         scope = self._scope(node, programs.block, programs.home, programs.number)
         if (shares := shares_of(node)) is not None:
             scope = lower_shares(node, shares, scope)
@@ -333,7 +333,7 @@ class _KernelLowering:
         self._lower_merge(node, scope)
 
     def _lower_merge(self, node: SpatialOp, scope: Scope) -> None:
-        """Write what the last program of a node to arrive merges, if any arrive."""
+        """Write the merging node of the last program to arrive, if programs arrive."""
         arrivals = arrivals_in(self._kernel)
         arrive = next((op for op in arrivals if arriving_node(op) is node), None)
         if arrive is None:

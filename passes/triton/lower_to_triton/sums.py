@@ -16,7 +16,7 @@ from comet.passes.triton.lower_to_triton.values import Scope, Tile
 
 def start_of(value: SSAValue, scope: Scope) -> Tile | None:
     """
-    Return what a product, or a loop that sums products, adds to; None for zeros.
+    Return the accumulator that a product, or a loop of products, continues, if any.
 
     That is the accumulator of the loop around, or of an earlier term of the same sum.
     """

@@ -202,7 +202,7 @@ def in_f32(scope: Scope, value: SSAValue) -> SSAValue:
 
 def before_cast(scope: Scope, value: SSAValue, element: Attribute) -> SSAValue:
     """
-    Return what is to be cast to a type: f32 for a cast between integers and bf16.
+    Return the operand of a cast: in f32 for a cast between integers and bf16.
 
     Triton's interpreter converts an integer to the bits of a bf16, or these to one. And
     it casts no Python number: one that is no integer, such as infinity, is a block.

@@ -93,7 +93,7 @@ class KernelBound:
         inputs = dict.fromkeys(value for value, by in read if not by & self.inside)
         self.inputs = tuple(inputs)
         self.values = (*self.inputs, *self.outs)
-        """What the kernel loads and stores."""
+        """The values that the kernel loads and stores."""
         self._facts = facts
         self._vector_ops: dict[frozenset[str], Sequence[VectorOp]] = {}
         self._seconds: dict[LoopNest, float] = {}

@@ -206,7 +206,7 @@ class KernelGraph:
         return tuple(self._group_of[ops[0]] for ops in apart)
 
     def state(self) -> State:
-        """Return what `restore` needs to undo all later merges and moves."""
+        """Return the state to which `restore` goes back."""
         return dict(self._group_of), dict(self._merged_from)
 
     def restore(self, state: State) -> None:

@@ -178,7 +178,7 @@ def slice_of(needed: int, ops: Sequence[OpFacts]) -> int:
 
 def _least_in_loop(op: Operation, cost: float, gpu: Device) -> LoopCost:
     """
-    Return what an op of a `cost` costs at least per element in a loop of products.
+    Return a lower bound of the cost of an op per element in a loop of products.
 
     0 for an op that may become part of an addition or a contraction, even if the kernel
     does not have that user.

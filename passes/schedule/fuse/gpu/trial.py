@@ -234,7 +234,7 @@ class Trials:
         return TriedKernel(tiling, nodes, known)
 
     def _known(self, kernel: Spatial) -> Known:
-        """Return what is known of a kernel: a session sees the choice of its tiles."""
+        """Return the cache entry of a kernel, and record the choice of its tiles."""
         name = result_name(kernel.outs[0])
         key = self.machine, kernel_key(kernel), name is None
         with session() as current:

@@ -78,7 +78,7 @@ class _TiledKernel:
 
     @cached_property
     def summary(self) -> KernelSummary:
-        """What the kernel computes and moves, with any tiles."""
+        """The summary of the kernel, for any tiles."""
         return summarize(self.node, self.levels, self.gpu)
 
     @cached_property

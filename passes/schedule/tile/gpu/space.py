@@ -121,7 +121,7 @@ class KernelTiling:
 
     @property
     def bound(self) -> Resource:
-        """What bounds the time."""
+        """The resource that bounds the time."""
         return largest(self.divided)
 
 
@@ -405,7 +405,7 @@ def _depth_sizes(
     *,
     long: bool,
 ) -> Sequence[int]:
-    """Return what `block_sizes` does, for a dimension that contractions sum."""
+    """Return the candidates of `block_sizes` for a dimension that contractions sum."""
     inner = dim in summary.nest.inner_dims
     if depths is None and inner and full <= WHOLE_DEPTH:
         return (full,)
