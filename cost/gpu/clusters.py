@@ -1,8 +1,9 @@
 """
-Programs that are clusters of thread blocks: what blocks have, and what they exchange.
+Programs that are clusters of thread blocks: their block sizes and their exchanges.
 
-Blocks of a kernel are those of one thread block: of a row that a cluster divides, its
-part of the columns. Blocks and launch numbers may be arrays, one element per choice.
+A cluster divides the columns of a program among its thread blocks, and block sizes are
+those of one thread block. Block sizes and launch numbers may be arrays, one element per
+choice.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def cluster_sizes(summary: KernelSummary, gpu: Device) -> Sequence[int]:
 
 
 def block_of(summary: KernelSummary, blocks: Blocks, cluster: Real) -> Blocks:
-    """Return the blocks of one thread block, of those of a whole program."""
+    """Return the block sizes of one thread block, from those of the whole program."""
     if summary.nest.split is None:
         return blocks
     column = summary.nest.split.column
@@ -69,8 +70,9 @@ def reduction_steps(
     """
     Return the steps in which the blocks of a cluster reduce a row.
 
-    The lanes that hold a row reduce as many parts of it in a step: those of the warps
-    along columns, of all blocks (`tests/data/cluster_registers.csv`).
+    Each warp along the columns of each thread block has a part of the row. One step
+    reduces as many parts as there are lanes that hold a row
+    (`tests/data/cluster_registers.csv`).
     """
     layouts = Layouts.once(summary, summary.padded(blocks), warps, gpu)
     (dot,) = dict.fromkeys(summary.products.roles)
@@ -84,8 +86,8 @@ def repeated_bytes(
     """
     Return the bytes that the threads of a block hold to store matrices, 0 if once each.
 
-    Threads of a warp, and then warps, are along whole rows, whose columns they have in
-    vectors; those beyond the columns of a block hold the same ones again.
+    For stores, the threads of a warp, and then the warps, are along whole rows. If they
+    cover more columns than a thread block has, several threads hold the same elements.
     """
     if summary.nest.split is None or not gpu.triton.stores.stores_full_rows:
         return 0.0

@@ -3,13 +3,16 @@ How Triton distributes the tiles of products over the warps of a program.
 
 A warp computes a tile of a product with one matrix instruction, 16 x 8 elements on
 NVIDIA GPUs. Warps are distributed along the rows and columns of a product; if it has
-fewer instructions than there are warps, several warps hold the same elements. If the
-body of a loop has several products, as in attention, either the last one decides for
-all, and warps are distributed along rows or columns only, or products that read each
-other have warps along rows: a row of scores stays in one warp. This follows Triton's
-passes AccelerateMatmul and AccelerateAMDMatmul, which look at one loop body at a time;
-the hardware file says which. Block sizes and launch numbers may be arrays, one element
-per choice.
+fewer instructions than there are warps, several warps hold the same elements.
+
+If the body of a loop has several products, as in attention, there are two rules, of
+which the hardware file chooses one (`warps_along_rows`). Without it, the shape of the
+last product decides for all of the body, and warps are along rows or along columns
+only. With it, products that read each other have warps along rows, so that a row of
+scores stays in one warp. These are the rules of Triton's passes AccelerateMatmul and
+AccelerateAMDMatmul, which look at one loop body at a time.
+
+Block sizes and launch numbers may be arrays, one element per choice.
 """
 
 from __future__ import annotations
@@ -98,8 +101,8 @@ class Layouts:
         """
         Return the product whose layout a tile with these dimensions has.
 
-        That is the last product with rows and columns of the tile; if there is none,
-        the last one with either; else the last product.
+        The last product with rows and columns among the dimensions; if there is none,
+        the last one with rows or columns; else the last product.
         """
         if dims not in self._products:
             self._products[dims] = max(
@@ -111,7 +114,9 @@ class Layouts:
         return self._products[dims]
 
     def thread_elements(self, dims: tuple[str, ...]) -> Real:
-        """Return the elements of a thread, of a tile with rows of its product."""
+        """
+        Return how many elements of a tile with rows of its product a thread holds.
+        """
         if dims not in self._elements:
             self._elements[dims] = self._thread_elements(dims)
         return self._elements[dims]
@@ -165,9 +170,9 @@ class Layouts:
 
     def _rows_of_chain(self, dot: Product, others: Sequence[RelatedProduct]) -> Real:
         """
-        Return the warps along rows of a product that reads another one, or is read.
+        Return the warps along rows of a product in a chain of products.
 
-        Also those of all products if matrix instructions read shared memory.
+        If matrix instructions read shared memory, of any product.
         """
         rows, _ = self._extents[dot]
         some = np.clip(rows / self.fragments[dot].rows, 1, self.warps)
@@ -195,8 +200,8 @@ class Layouts:
         Return the warps along rows of a product alone, a power of two.
 
         Each factor of 2 goes to the side with more instructions per warp, counted in
-        `warp_instructions`. The sides are swapped if columns have too few for that and
-        the file says so.
+        `warp_instructions`. With `warps_along_rows`, the two sides are swapped if the
+        columns have too few instructions for their warps.
         """
         fragment, units = self.fragments[dot], self._rules.warp_instructions
         rows, columns = self._extents[dot]

@@ -3,13 +3,13 @@
 
 Loop-invariant code motion, for copies. Takes functions at the schedule or the dataflow
 level with copies in their nodes. A loop-invariant copy moves before the loop; a node is
-split if the copy has to be between its loops. Equal copies at one position become one.
-Stores stay, and so do loads after a loop in the body of their node: before the outer
-loop, registers would hold the tile while the inner loop runs.
+split if the copy must be between its loops. Equal copies at one position become one.
+Stores are not hoisted, and neither are loads after an inner loop: hoisted before the
+outer loop, such a tile would fill registers while the inner loop runs.
 
-The loop over the tiles of a persistent program is no op. An operand of products that
-all tiles read is stationary, if the launch says so (`persist-programs`): its copy is
-marked `resident` instead, and comes before that loop.
+The loop over the tiles of a persistent program has no op. So the copy of a stationary
+operand, which all tiles read (`persist-programs`), is marked `resident` instead;
+`lower-to-triton` places it before that loop.
 """
 
 from __future__ import annotations
@@ -169,8 +169,8 @@ def is_stationary(copy: CopyOp) -> bool:
     """
     Return whether a copy can come before the loop over the tiles of a program.
 
-    It is of an argument of the kernel, for products only, and equal for all tiles and
-    all iterations; and the launch says that programs keep operands.
+    It can if it copies an argument of the kernel that only products read, if the copy
+    is equal for all tiles and all iterations, and if the launch has `resident`.
     """
     tile, dims = copy.source, names_of(copy.source)
     for argument in source_arguments(copy):
@@ -188,8 +188,8 @@ def stationary_tiles(grid: SpatialOp) -> tuple[SSAValue, ...]:
     """
     Return the tiles of a node on the launch grid that its programs can load once.
 
-    They are of arguments of the kernel, equal for all tiles of the grid, and only
-    products read them. Copies may be in the node already, or not.
+    These are tiles of arguments of the kernel that are equal for all tiles of the grid,
+    and that only products read. The node may have copies already, or not.
     """
     tiles = [(loop.dim, loop.factor) for loop in grid.loops]
     return tuple(
@@ -202,12 +202,12 @@ def stationary_tiles(grid: SpatialOp) -> tuple[SSAValue, ...]:
 
 
 def _feeds_products(value: SSAValue) -> bool:
-    """Whether only products read a value, and copies and nodes that pass it to them."""
+    """Whether only products read a value, directly or through copies and nodes."""
     return all(_passes_to_products(use) for use in value.uses)
 
 
 def _passes_to_products(use: Use) -> bool:
-    """Whether an op is a product, or hands an operand on to products only."""
+    """Whether an op is a product, or passes an operand to products only."""
     match use.operation:
         case NodeOp() as node:
             is_tile = use.index < len(node.tiles)  # else it is an iter_arg

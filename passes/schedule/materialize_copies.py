@@ -1,12 +1,12 @@
 """
 `materialize-copies`: the transfers of tile trees -> copies inside their nodes.
 
-Takes functions at the schedule or the dataflow level whose factors are final. Loads of
-a node become copies at the start of its body, or, if late, before the first op that
-reads them; stores become copies at its end, or after the node if its loops combine the
-result. Afterwards no value changes its level at a border. Rejects trees for
-accelerators, and partial results that programs merge at another level than that at
-which they are computed.
+Takes functions at the schedule or the dataflow level whose factors are final. A load of
+a node becomes a copy at the start of its body; a late load, which an inner loop does
+not need, comes before the first op that reads it. A store becomes a copy at the end of
+the body, or after the node if its loops combine the result. Afterwards no value changes
+its level at a border. Rejects trees for accelerators, and partial results that are
+merged at another memory level than that of their computation.
 """
 
 from __future__ import annotations

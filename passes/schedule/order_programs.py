@@ -3,13 +3,15 @@
 
 List scheduling, longest processing time first (Graham, 1969). A mask ends the loops of
 some programs early: in causal attention, programs with the last rows have the longest
-loops. Programs start in the order of their ids; if the longest start last, other
+loops. Programs start in the order of their ids; if the longest loops start last, other
 multiprocessors idle at the end of the launch. So the order along a dimension is
-reversed if later rows see more positions (`Bound` in `cost/gpu/bounded.py`). If their
-dimension is the last loop of the grid, the programs of one head start after those of
-another, each with its longest first. Tiles of the other loops can advance through it in
-groups instead: then only the last group ends with short programs, as long as L2 holds
-what a group loads. The size of the group is `group` of the launch numbers.
+reversed if later rows see more positions (`Bound` in `cost/gpu/bounded.py`).
+
+If that dimension is the last loop of the grid, the programs of one head start after
+those of another head, the longest of each head first. Instead, several heads can
+advance through the dimension together, as a group: the longest loops of all its heads
+start first. This is faster as long as L2 holds the operands of a group. The launch
+number `group` is the size of a group.
 
 Takes functions at the schedule or the dataflow level with tiles; sets the property
 `reversed` where it is not set and the order can be chosen.
@@ -59,8 +61,8 @@ class OrderProgramsPass(FunctionPass):
     order: Order = "auto"
     """
     Which programs start first if a mask ends their loops: `longest`, those with most
-    iterations; `index`, those with the first tiles; or `auto`, the fastest order, also
-    of the longest in groups.
+    iterations; `index`, those with the first tiles; or `auto`, the fastest of these
+    orders and of `longest` in groups.
     """
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:

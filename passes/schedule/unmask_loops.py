@@ -1,11 +1,11 @@
 """
-`unmask-loops`: iterations in which a mask hides nothing are loops without the mask.
+`unmask-loops`: iterations in which a mask hides nothing get a loop without the mask.
 
 In causal attention only the tiles on the diagonal need the mask; all tiles before it
-are visible. A loop that a mask bounds (see `dialects/schedule/masked_loops.py`) is
-written as two loops (index-set splitting); the one whose positions all rows of the
-program see has no comparison and no selection. Takes functions at the schedule or the
-dataflow level with tiles; sets the property `unmask` of such loops.
+are visible. A loop that a mask bounds (`dialects/schedule/masked_loops.py`) is written
+as two loops (index-set splitting): one with the mask, and one without comparison and
+selection, for the positions that all rows of the program see. Takes functions at the
+schedule or the dataflow level with tiles; sets the property `unmask` of such loops.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Loops = Literal["auto", "all", "none"]
 
 @dataclass(frozen=True)
 class UnmaskLoopsPass(FunctionPass):
-    """Write loops without their mask where it hides nothing."""
+    """Write the iterations in which a mask hides nothing as a loop without the mask."""
 
     name = "unmask-loops"
 
@@ -49,10 +49,10 @@ class UnmaskLoopsPass(FunctionPass):
 
     loops: Loops = "auto"
     """
-    Which loops have their mask only where it hides something: `all` that can, `none`,
-    or `auto`: those that a mask ends, if two loops are faster and registers suffice.
-    Loops that a mask starts (gradients of keys) spill more registers as two loops,
-    which estimates do not show (compiled for sm_90, see benchmarks/figures/kernels.md).
+    The loops to write as two: `all` that can, `none`, or `auto`: those whose end a mask
+    bounds, if two loops are faster and registers suffice. Loops whose start a mask
+    bounds (gradients of keys) spill more registers as two loops, which estimates do not
+    show (compiled for sm_90, see benchmarks/figures/kernels.md).
     """
 
     def rewrite(self, function: FuncOp, module: ModuleOp) -> None:

@@ -1,9 +1,9 @@
 """
 The template of a search: a tile tree without factors, which is lowered once.
 
-A candidate is a set of factors in the lowered `Problem` (arrays with one element per
-candidate), never a clone of IR. Nodes of one level with the same kinds of ops have the
-same loops.
+A candidate is a set of factors in the lowered `Problem`; the factors of many candidates
+are arrays with one element per candidate. IR is never cloned for a candidate. Nodes of
+one level with the same kinds of ops have the same loops.
 """
 
 from __future__ import annotations
