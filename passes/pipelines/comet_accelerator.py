@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 DECOMPOSE = DecomposePass(accumulator="input")
 
 ONE = "one"
-"""The option `mappings` for one mapping, even where none fits."""
+"""The value of `mappings` for one mapping: a graph is never cut."""
 
 
 @dataclass(frozen=True)

@@ -55,13 +55,13 @@ Mapped = Found[tuple[ModulePass, ...]]
 
 @dataclass(frozen=True)
 class Rejected:
-    """Why a mapping was not found, where one below a ceiling was looked for."""
+    """Why a search found no mapping below a ceiling."""
 
     error: Exception
     ceiling: Cost | None
 
     def holds_below(self, ceiling: Cost | None) -> bool:
-        """Return whether no mapping below another ceiling exists, either."""
+        """Return whether there is no mapping below another ceiling, either."""
         if self.ceiling is None or ceiling is None:
             return self.ceiling is None
         cheaper = ceiling.latency <= self.ceiling.latency
@@ -128,7 +128,7 @@ class ChainSearch:
             yield Candidate("one mapping", partial(refuse, self.misfit))
 
     def different_cuts(self) -> Iterator[tuple[str, Chain]]:
-        """Yield the ways to cut the graph, each once, and not what fits nowhere."""
+        """Yield the different ways to cut the graph whose mappings may fit."""
         seen: list[Chain] = []
         for label, chain in cuts(self.graph):
             if chain not in seen and (self.misfit is None or len(chain) > 1):
@@ -222,8 +222,8 @@ def both(first: Cost, second: Cost) -> Cost:
     """
     Return the cost of two mappings of a chain.
 
-    One starts when the other has ended, since it reads from the root memory what that
-    has written there; so latencies add up, and energies do as always.
+    The second one reads results of the first one from the root memory, and starts when
+    that has ended. So both latencies and energies add up.
     """
     return Cost(
         first.latency + second.latency,
@@ -234,9 +234,9 @@ def both(first: Cost, second: Cost) -> Cost:
 
 def options_for(pipeline: AcceleratorPipeline, module: ModuleOp) -> AcceleratorPipeline:
     """
-    Return the pipeline with what its options say of the dimensions of one mapping.
+    Return the pipeline with the options for the dimensions of one mapping.
 
-    A mapping with none of the named dimensions chooses its own.
+    A mapping that has none of the named dimensions chooses its own.
     """
     present, dim, pad = set(dims_in(module)), pipeline.dim, pipeline.pad
     if dim not in (None, AUTO_DIM) and (named := parse_dims(dim)):

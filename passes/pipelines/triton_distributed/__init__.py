@@ -163,7 +163,7 @@ class TritonDistributedPass(TritonOptions):
         return best_group(module, sizes, time)
 
     def _in_groups(self, ctas: int) -> Self:
-        """The pipeline with groups of so many programs; one program shares nothing."""
+        """The pipeline with groups of `ctas` programs; 1 for no groups."""
         dim = None if ctas == self.ranks == 1 else self.dim
         return replace(self, ctas=ctas, dim=dim)
 
@@ -174,7 +174,7 @@ class TritonDistributedPass(TritonOptions):
         pass_: ModulePass,
         rest: Sequence[ModulePass],
     ) -> ModulePass:
-        """Return a pass, or of several ranks the one with the fastest launch plan."""
+        """Return the pass with the fastest launch plan; on one rank the pass itself."""
         several = self.ranks > 1 and self.group == 1
         if isinstance(pass_, PlaceCollectivesPass) and several and self.kind == AUTO:
             time = partial(self._sketch._time, ctx, module, rest)
@@ -187,12 +187,12 @@ class TritonDistributedPass(TritonOptions):
 
     @property
     def _sketch(self) -> Self:
-        """The pipeline without the search for tiles, to compare launch plans."""
+        """The pipeline without a search for tiles: launch plans to compare quickly."""
         return replace(self, tiles="kept") if self.tiles is None else self
 
     @property
     def _by_bsp(self) -> Self:
-        """The same with barriers, to compare what ranks do between exchanges."""
+        """The same with barriers, for comparisons of the kernels between exchanges."""
         if self.pattern != AUTO:
             return self
         free = dict.fromkeys(("blocks", "persistent", "tiles", "sources"))
@@ -215,7 +215,7 @@ class TritonDistributedPass(TritonOptions):
     def _to_shards(
         self, ctx: Context, module: ModuleOp, is_sharded: bool
     ) -> Iterator[ModulePass]:
-        """Yield the passes to elementary ops with the shardings of ranks, programs."""
+        """Yield the passes to elementary ops with shardings over ranks and programs."""
         if self.ranks > 1 and self.group > 1:
             check_groups(module)
         if self.instances > 1 or is_sharded:
@@ -236,13 +236,13 @@ class TritonDistributedPass(TritonOptions):
             yield from distribute_over_ranks(module, self.dims)
 
     def _time_in_shards(self, ctx: Context, copy: ModuleOp) -> PlanTime:
-        """Compile a copy of a module with shardings, and return what its plan takes."""
+        """Compile a copy of a module with shardings; return its launch plan's time."""
         strategy = "priority" if self.strategy == AUTO else self.strategy
         tried = replace(self._sketch, dim=None, strategy=strategy)
         return time_of(ctx, copy, tried.passes(ctx, copy))
 
     def _to_elementary(self, module: ModuleOp) -> Iterator[ModulePass]:
-        """Yield the passes that make elementary ops of those of `module`."""
+        """Yield the passes that lower the ops of `module` to elementary ops."""
         yield DecomposePass(accumulator="f32")
         if any(any(plan_comparisons(f)) for f in compute_functions(module)):
             yield UseGePass()

@@ -1,18 +1,17 @@
 """
-Choices between passes by whole launch plans, with what ranks exchange in them.
+Choices that compare whole launch plans, exchanges between ranks included.
 
-How ranks add up their terms: an all-reduce that GPUs carry out sends all terms of a
-rank to all others. A reduce-scatter and an all-gather send a shard of the terms to
-each, and a shard of the sums to all: of R ranks, 2 / R of the bytes, in one exchange
-more.
+Each of these passes chooses by an estimate that leaves something out, so some of its
+choices are compared again by the launch plans that they lead to:
 
-What ranks shard: `choose-shardings` estimates the time of ops, and not of kernels.
-
-What ranks split: products are tried in small functions, without what follows them.
-
-How many kernels ranks launch: `fuse` prices kernels before they exchange anything. A
-kernel that reads what other ranks send has tiles within their shards, or waits for
-them; so fewer kernels than those that `fuse` takes may be faster.
+* The form of all-reduces. As one op, each rank sends all its terms to all others. As a
+  reduce-scatter and an all-gather, R ranks send 2 / R of these bytes, in one more
+  exchange.
+* Shardings: `choose-shardings` estimates the time of ops, not of kernels.
+* Splits: products are tried in small functions, without the ops that follow them.
+* Fusion: `fuse` prices kernels without exchanges. The tiles of a kernel that reads
+  values of other ranks are within the shards of these, or it waits for each of them;
+  so fewer kernels may be faster.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ FORMS: tuple[Kind, ...] = ("allreduce", "reduce_scatter_all_gather")
 
 
 def time_of(ctx: Context, module: ModuleOp, passes: Iterable[ModulePass]) -> PlanTime:
-    """Run passes up to `annotate-cost`; return what the launch plans of all take."""
+    """Run passes up to `annotate-cost`; return the time of all launch plans."""
     for pass_ in passes:
         pass_.apply(ctx, module)
         if isinstance(pass_, AnnotateCostPass):
@@ -94,10 +93,11 @@ def best_shardings(
     module: ModuleOp, time: Callable[[ModuleOp], SupportsFloat]
 ) -> ChooseShardingsPass:
     """
-    Return the pass with that of its first trials whose launch plan is fastest.
+        Return the pass with the trial whose launch plan is fastest, of the first few.
 
-    `time` compiles a copy of `module` with shardings, and prices the launch plan.
-    Where it rejects all, the first is taken, as other options may compile it.
+    `time` compiles a copy of `module` with shardings, and prices the launch plan. If it
+    rejects all trials, the first one is taken: other options may compile it.
+
     """
     copies = list(alternatives(module, MOST_SHARDINGS))
     if len(copies) == 1:
@@ -119,11 +119,10 @@ def best_fusion(
     """
     Return `fuse` with the strategy whose launch plan is fastest.
 
-    Prices of kernels, by which `fuse` chooses, have no waiting for other ranks, which
-    smaller kernels do more often. So its choice is compared with priority fusion, and
-    in short regions with one kernel. `time` compiles the module with another such
-    pass, and prices the launch plan. Regions with one product stay as `fuse` makes
-    them.
+    `fuse` chooses by prices of kernels without waiting for other ranks, and small
+    kernels wait more often. So its choice is compared with priority fusion, and in
+    short regions with one kernel. `time` compiles the module with another such pass,
+    and prices the launch plan. Regions with one product stay as `fuse` makes them.
     """
     blocks = [compute_block(func) for func in compute_functions(module)]
     products = max((_products(block) for block in blocks), default=0)
@@ -147,8 +146,9 @@ def best_splits(
     """
     Return `splits` if the launch plan is faster with them, none otherwise.
 
-    `time` compiles the module with some of them, and prices the launch plan. Where it
-    rejects both, there are none, as other options may compile it.
+    `time` compiles the module with some splits, and prices the launch plan. If it
+    rejects the module with and without splits, there are none: other options may
+    compile it.
     """
     if not splits:
         return ()
@@ -173,15 +173,15 @@ def best_group(
 
 
 def _products(block: Block) -> int:
-    """Return how many products there are in a block, also in its folds."""
+    """Return the number of products in a block and in its folds."""
     return sum(isinstance(op, ContractOp) for op in block.walk())
 
 
 def exchange_may_gain(module: ModuleOp, found: Iterable[AllReduceOp]) -> bool:
     """
-    Return whether some all-reduces take longer, as they are, than an exchange of flags.
+    Return whether an all-reduce as one op takes longer than an exchange of flags.
 
-    Of two ranks, each sends the same bytes in both forms.
+    False for two ranks, which send the same bytes in both forms.
     """
     system, saved, exchange = attached_system(module), 0.0, 0.0
     for op in found:

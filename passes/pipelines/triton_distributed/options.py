@@ -1,4 +1,4 @@
-"""The options of `triton-distributed`, and what must not be asked for together."""
+"""The options of `triton-distributed`, and checks of their combinations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from comet.passes.sharding.lower_reductions import Terms
 from comet.passes.triton.specialize_warps import SPECIALIZED
 
 Requests: TypeAlias = Mapping[str, frozenset[object]]
-"""Options that may ask for something, each with its values that ask for nothing."""
+"""Options that may request something, with the values that request nothing."""
 
 OF_KERNELS: Requests = {
     "merge": frozenset(("auto", "last", "launch")),
@@ -117,7 +117,7 @@ class TritonOptions(Pipeline):
     """See `use-exp2`."""
 
     maxima: bool = True
-    """Scale maxima, not what they are taken of, see `scale-maxima`."""
+    """Compute maxima of unscaled values, see `scale-maxima`."""
 
     reciprocals: bool = True
     """Divide by each number of a row once, see `use-reciprocals`."""
@@ -209,7 +209,7 @@ class TritonOptions(Pipeline):
             )
 
     def _check_requests(self) -> None:
-        """Raise PassFailedException for a request that no pass would look at."""
+        """Raise PassFailedException for a request that no pass would obey."""
         if self.group > 1:
             reason = "programs are in groups; use ctas=1"
             self._refuse({**OF_KERNELS, **OF_RANKS}, reason)

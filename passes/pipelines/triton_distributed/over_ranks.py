@@ -41,11 +41,11 @@ def distribute_over_ranks(module: ModuleOp, dims: Dims) -> Iterator[ModulePass]:
 
 def check_groups(module: ModuleOp) -> None:
     """
-    Raise PassFailedException where groups of programs on several ranks cannot exchange.
+    Raise PassFailedException for a function that states shardings of ranks.
 
-    What ranks hold is then given by `dim`, and not by functions.
+    With groups of programs, only the option `dim` gives the shardings of ranks.
     """
-    for func in filter(_says_what_ranks_hold, compute_functions(module)):
+    for func in filter(_states_shardings, compute_functions(module)):
         raise OpError(
             func,
             f"{NAME}: @{func.sym_name.data} says by collective.shard what ranks hold, "
@@ -54,7 +54,7 @@ def check_groups(module: ModuleOp) -> None:
         )
 
 
-def _says_what_ranks_hold(func: FuncOp) -> bool:
+def _states_shardings(func: FuncOp) -> bool:
     boundary = boundary_of(func)
     stated = (*boundary.arguments, *boundary.results)
     return says_sharding(func) or any(sharding is not None for sharding in stated)
@@ -92,11 +92,12 @@ def group_sizes(
     """
     Yield the sizes of groups to try: powers of two that leave each program a tile.
 
-    `dims` are those of the option `dim`. Programs share the first one, of which ranks
-    have shards, or the one with their axis. There are none where `check_groups` fails.
-    Raises OpError if they are `named` by the user and `module` does not have them.
+    `dims` are the dimensions of the option `dim`. Programs shard the one with their
+    axis, else the first one, of which ranks have shards. Yields nothing if
+    `check_groups` fails. Raises OpError if the user `named` dimensions that `module`
+    does not have.
     """
-    if ranks > 1 and any(map(_says_what_ranks_hold, compute_functions(module))):
+    if ranks > 1 and any(map(_states_shardings, compute_functions(module))):
         return
     shared = next((entry for entry in dims if CTAS in (entry.axes or ())), dims[0])
     over_ranks = 1 if shared.axes == (CTAS,) else ranks

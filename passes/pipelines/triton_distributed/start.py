@@ -1,4 +1,4 @@
-"""Where a module starts in the pipeline: its level, its ranks, what may be asked."""
+"""The start of a module in the pipeline: its level and its ranks, which are checked."""
 
 from __future__ import annotations
 
