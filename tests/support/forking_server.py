@@ -12,7 +12,6 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 from select import select
 from socketserver import BaseRequestHandler, ForkingMixIn, UnixStreamServer
 from threading import Thread
@@ -23,7 +22,6 @@ LONGEST = 1 << 20
 """The most bytes of a command."""
 ORPHANED = 137
 """The exit code of a command whose client has ended."""
-CLIENT = Path(__file__).with_name("tool_client.py")
 
 
 class Command(BaseRequestHandler):

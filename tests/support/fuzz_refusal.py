@@ -14,7 +14,6 @@ OF_OPTIONS = re.compile(r"comet-opt: error: (?:pass|target) '([\w-]+)': (.*)")
 """A refusal of options, whatever the program is."""
 ADVISED = re.compile(r"(?<![:,])\b([a-z_]+)=")
 """An option that a way out names, and no part of a mesh axis, as in dim=N:cx=2,cy=2."""
-COMET_TARGET = "comet"
 
 
 def unclear(error: str, pipeline: str) -> str:

@@ -2,8 +2,11 @@
 
 from paths import ROOT
 from semantics import parse_module, run_passes
+from xdsl.dialects.builtin import ModuleOp
 
 from comet.dialects.schedule import SpatialOp
+from comet.passes.analysis.functions import compute_functions
+from comet.passes.schedule.fuse.gpu.simplify import simplify
 
 H200 = f'attach-hardware{{path="{ROOT / "samples" / "hardware" / "h200x1.yaml"}"}}'
 
@@ -204,3 +207,11 @@ def kernels(text: str, options: str = "strategy=priority") -> list[list[str | No
     )
     nodes = [op for op in module.walk() if isinstance(op, SpatialOp)]
     return [[value.name_hint for value in node.outs] for node in nodes]
+
+
+def simplified(text: str, pipeline: str) -> ModuleOp:
+    """Return a module after some passes, simplified as `fuse` does first."""
+    module = run_passes(parse_module(text), pipeline)
+    for func in compute_functions(module):
+        simplify(func)
+    return module

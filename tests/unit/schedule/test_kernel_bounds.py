@@ -6,11 +6,10 @@ from math import isinf
 
 import pytest
 from covering import one_of
-from gpu_graphs import H200
+from gpu_graphs import H200, simplified
 from gpu_ranks import MI300X8
 from graph_text import Program
 from sample_blocks import BLOCKS
-from semantics import parse_module, run_passes
 from transformer_blocks import WIDE, llama_block
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -29,7 +28,6 @@ from comet.passes.analysis.op_groups import extents_conflict
 from comet.passes.schedule.fuse.gpu.forms import Forms
 from comet.passes.schedule.fuse.gpu.groups import Kernel, elementary_ops
 from comet.passes.schedule.fuse.gpu.plan import loop_nests, plan_form, plan_forms
-from comet.passes.schedule.fuse.gpu.simplify import simplify
 from comet.passes.schedule.fuse.gpu.trial import Trials, standalone_function
 from comet.passes.schedule.fuse.strategy import Strategy
 from comet.passes.schedule.tile.gpu.space import (
@@ -63,13 +61,6 @@ def windows(func: FuncOp) -> Iterator[Kernel]:
 def block(sizes: Mapping[str, int]) -> ModuleOp:
     text = llama_block({**WIDE, **sizes}, "bf16")
     return simplified(text, f"{H200},sink-renames,stream")
-
-
-def simplified(text: str, pipeline: str) -> ModuleOp:
-    module = run_passes(parse_module(text), pipeline)
-    for func in compute_functions(module):
-        simplify(func)
-    return module
 
 
 @one_of(2)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from gpu_graphs import H200, LAYERNORM
+from gpu_graphs import H200, LAYERNORM, simplified
 from graph_text import Program
 from masked_programs import window
 from paths import ROOT
@@ -26,7 +26,6 @@ from comet.passes.schedule.fuse.gpu.groups import (
 from comet.passes.schedule.fuse.gpu.least_work import least_fraction, vector_ops
 from comet.passes.schedule.fuse.gpu.op_facts import Facts, slice_of
 from comet.passes.schedule.fuse.gpu.plan import loop_nests, plan_form
-from comet.passes.schedule.fuse.gpu.simplify import simplify
 from comet.passes.schedule.fuse.gpu.trial import Trials
 from comet.passes.schedule.fuse.strategy import Strategy
 
@@ -49,13 +48,6 @@ def gradient_of_keys(tokens: int) -> str:
     q, k = p.argument("q", "ME"), p.argument("k", "NE")
     scores = causal(p, p.contract("s", q, k, "MN"), "masked")
     return p.returning(p.contract("dk", p.map("w", "exp", scores), q, "NE"))
-
-
-def simplified(text: str, passes: str) -> ModuleOp:
-    module = run_passes(parse_module(text), passes)
-    for func in compute_functions(module):
-        simplify(func)
-    return module
 
 
 def slices(module: ModuleOp) -> Iterator[Kernel]:

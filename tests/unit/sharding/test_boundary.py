@@ -6,11 +6,11 @@ import pytest
 from covering import covering
 from programs import mesh_text
 from semantics import assert_same_meaning, parse_module, run_passes
+from sharded_programs import collectives
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import PassFailedException
 
-from comet.dialects.collective import CollectiveOp
 from comet.dialects.collective.spmd import SpmdOp, sharding_of
 from comet.dialects.reference import is_reference
 from comet.passes.sharding.boundary import boundary_of, says_sharding
@@ -45,12 +45,6 @@ func.func @main(%a: {types[0]} {shard(a)}, %b: {types[1]} {shard(b)})
   func.return %c : {types[2]}
 }}"""
     )
-
-
-def collectives(module: ModuleOp) -> list[str]:
-    """Return the names of all collectives, in order."""
-    found = (op for op in module.walk() if isinstance(op, CollectiveOp))
-    return [op.name.removeprefix("collective.") for op in found]
 
 
 K, M, N = '{K = ["rank"]}', '{M = ["rank"]}', '{N = ["rank"]}'

@@ -7,6 +7,7 @@ import pytest
 from covering import covering, one_of
 from programs import MESHES, ODD_SIZES, graph_text, mesh_text
 from semantics import assert_same_meaning, parse_module, run_passes
+from sharded_programs import collectives
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
@@ -21,12 +22,6 @@ GRID = MESHES[4]
 
 def program(op: str, sizes: tuple[int, ...], axes: dict[str, int]) -> ModuleOp:
     return parse_module(mesh_text(axes) + graph_text(op, sizes))
-
-
-def collectives(module: ModuleOp) -> list[str]:
-    """Return the names of all collectives, in order."""
-    found = (op for op in module.walk() if isinstance(op, CollectiveOp))
-    return [op.name.removeprefix("collective.") for op in found]
 
 
 def check_meaning(before: ModuleOp, pipeline: str) -> ModuleOp:

@@ -7,10 +7,8 @@ from covering import EVERY_CASE, exhaustive, one_of
 from gpu_ranks import H200X8
 from rank_runs import outcomes
 from semantics import assert_same_meaning, parse_module, run_passes
+from sharded_programs import collectives
 from triton_modules import emitted
-from xdsl.dialects.builtin import ModuleOp
-
-from comet.dialects.collective import CollectiveOp
 
 SIZES = ((7, 5, 13), (1, 3, 17), (8, 16, 32))
 
@@ -84,12 +82,6 @@ func.func private @f__reference(%a: {whole}, %b: {weights}, %c: {back}) -> {whol
 def mesh(ranks: int) -> str:
     """Return the mesh of some of eight GPUs."""
     return f'collective.mesh @h200x8 {{rank = {ranks}}} at {{rank = "HBM"}}\n'
-
-
-def collectives(module: ModuleOp) -> list[str]:
-    """Return the names of all collectives, in order."""
-    found = (op for op in module.walk() if isinstance(op, CollectiveOp))
-    return [op.name.removeprefix("collective.") for op in found]
 
 
 @one_of(4)
