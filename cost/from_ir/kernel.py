@@ -40,7 +40,13 @@ from comet.cost.from_ir.waits import waits_for_loads
 from comet.cost.gpu.bounded import Bound
 from comet.cost.gpu.contractions import Contractions
 from comet.cost.gpu.device import Device
-from comet.cost.gpu.kernel_facts import Held, Moves, Nest, Synchronization, VectorWork
+from comet.cost.gpu.kernel_facts import (
+    LiveTiles,
+    Moves,
+    Nest,
+    Synchronization,
+    VectorWork,
+)
 from comet.cost.gpu.launch_order import LaunchOrder
 from comet.cost.gpu.peaks import peak_groups
 from comet.cost.gpu.registers import LaunchNumbers
@@ -99,7 +105,7 @@ def summarize(node: SpatialOp, levels: GpuLevels, gpu: Device) -> KernelSummary:
             MIN_DOT_EXTENT,
         ),
         nest=_nest(node, bodies, nodes, gpu),
-        held=_held(node, tree, products, levels, gpu),
+        live=_live_tiles(node, tree, products, levels, gpu),
         moves=_moves(node, bodies, levels),
         vector=VectorWork(
             operations=tuple(vector_operations(tree, gpu.units)),
@@ -138,9 +144,9 @@ def _nest(
     )
 
 
-def _held(
+def _live_tiles(
     node: SpatialOp, tree: Body, products: _Products, levels: GpuLevels, gpu: Device
-) -> Held:
+) -> LiveTiles:
     """Return the live tiles of registers and shared memory."""
     bodies = tuple(tree.walk())
     with_products = any(isinstance(op, ContractOp) for op in node.walk())
@@ -158,7 +164,7 @@ def _held(
     )
     added = [tile_bytes(op.values) for op in additions(node)]
     narrow = (*addition_addresses(node, gpu), *narrow_loads(bodies, gpu))
-    return Held(
+    return LiveTiles(
         points=tuple(dict.fromkeys(points.of(tree))),
         epilogue=next(iter(divided.values()), None),
         shared=peak_groups(staged_groups(tree, levels, gpu.triton.copies)),

@@ -14,7 +14,7 @@ from typing import Self
 from xdsl.ir import Operation, SSAValue
 
 from comet.cost.gpu.contractions import Contraction, Contractions
-from comet.cost.gpu.kernel_facts import Held, Nest
+from comet.cost.gpu.kernel_facts import LiveTiles, Nest
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Operands, Point, Product, RowSplit, Term
 from comet.dialects.arch.gpu import rate_name
@@ -132,7 +132,7 @@ def summary_of_products(
             inner_dims=frozenset(loops[1:]),
             split=_possible_split(contractions, (*grid, *loops)),
         ),
-        Held(tuple(read.point(loops) for read in reads)),
+        LiveTiles(tuple(read.point(loops) for read in reads)),
     )
 
 

@@ -52,10 +52,10 @@ def shared_need(
     pipelined = np.greater(stages, 1) * _ends_with_its_loop(summary, blocks)
     pipelined = pipelined * asynchronous
     single = np.maximum(computed_on, pipelined)
-    loops = summary.peak(summary.held.shared, blocks, buffers, single, kept)
+    loops = summary.peak(summary.live.shared, blocks, buffers, single, kept)
     computed = longest((0.0, *_computed_operands(summary, blocks)))
     loops = loops + pipelined * (1 - computed_on) * computed
-    added = longest((0.0, *(tile.per_tile(blocks) for tile in summary.held.added)))
+    added = longest((0.0, *(tile.per_tile(blocks) for tile in summary.live.added)))
     return np.maximum(loops, added)
 
 
@@ -66,8 +66,8 @@ def _ends_with_its_loop(summary: KernelSummary, blocks: Blocks) -> Real:
 
 def _computed_operands(summary: KernelSummary, blocks: Blocks) -> Iterator[Real]:
     """Yield the bytes of left operands of products that no pipeline loads."""
-    loaded = {tile.dims for tiles in summary.held.shared for tile in tiles}
-    for point in summary.held.points:
+    loaded = {tile.dims for tiles in summary.live.shared for tile in tiles}
+    for point in summary.live.points:
         if point.operands is not None and point.operands.left.dims not in loaded:
             yield point.operands.left.per_tile(blocks)
 

@@ -41,10 +41,10 @@ def with_fewest_subtiles(
     padded = summary.padded(Evaluated.of(summary, blocks))
     found: Real = 1.0
     registers = _needed(found, summary, padded, numbers, gpu)
-    if summary.held.epilogue is None or numbers.specialize:
+    if summary.live.epilogue is None or numbers.specialize:
         return replace(numbers, subtiles=found), registers
     limit = register_limit(numbers.warps, gpu)
-    most = _most_subtiles(summary.held.epilogue, summary, padded, numbers, gpu)
+    most = _most_subtiles(summary.live.epilogue, summary, padded, numbers, gpu)
     missing = registers > limit
     for count in _counts(gpu):
         divisible = missing & np.less_equal(count, most)
@@ -60,7 +60,7 @@ def with_fewest_subtiles(
 
 def repeated_waits(summary: KernelSummary, numbers: LaunchNumbers) -> Real:
     """Return how often more than once a program waits for loads of its epilogue."""
-    waits = summary.held.epilogue is not None and summary.held.epilogue.loads
+    waits = summary.live.epilogue is not None and summary.live.epilogue.loads
     return numbers.subtiles - 1 if waits else 0.0
 
 

@@ -63,7 +63,7 @@ class Moves:
 
 
 @dataclass(frozen=True)
-class Held:
+class LiveTiles:
     """The live tiles of registers and shared memory."""
 
     points: tuple[Point, ...]

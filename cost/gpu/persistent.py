@@ -122,7 +122,7 @@ def pipelines_tiles(summary: KernelSummary, blocks: Blocks) -> Real:
 def stationary_bytes(summary: KernelSummary, blocks: Blocks) -> Real:
     """Return the bytes of the staged tiles that all tiles of the launch grid read."""
     return summary.peak(
-        summary.held.shared, blocks, copies=0.0, invariant=0.0, stationary=1.0
+        summary.live.shared, blocks, copies=0.0, invariant=0.0, stationary=1.0
     )
 
 

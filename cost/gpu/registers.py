@@ -64,7 +64,7 @@ def thread_registers(
       software pipeline those that an iteration loads, on some GPUs always.
     """
     rules, threads = gpu.triton, gpu.limits.warp_threads * numbers.warps
-    shared = summary.peak(summary.held.shared, blocks) / threads / REGISTER
+    shared = summary.peak(summary.live.shared, blocks) / threads / REGISTER
     if _has_instructions(summary):
         tiles = _peak_registers(summary, blocks, numbers, gpu)
         stored = repeated_bytes(summary, blocks, numbers.warps, numbers.cluster, gpu)
@@ -72,7 +72,7 @@ def thread_registers(
     else:
         tiles = _scalar_tiles(summary, blocks, threads, gpu) / REGISTER
         tiles = tiles + _loaded_fraction(numbers, gpu.triton.tiles) * shared
-    narrow = summary.peak(summary.held.narrow, blocks) / threads / REGISTER
+    narrow = summary.peak(summary.live.narrow, blocks) / threads / REGISTER
     narrow = narrow + masked_registers(summary, blocks, threads, gpu)
     narrow = narrow + stored_registers(summary, blocks, threads, gpu)
     passed = rules.tiles.passed_fraction * shared
@@ -179,7 +179,7 @@ def _copy_registers(dot: Product, layouts: Layouts, one: Real, several: Real) ->
         nested = np.greater(total(looped), 1) & np.greater(indexed, 0)
         return copies * choose(nested, several, one)
 
-    return longest(total(map(registers, each)) for each in summary.held.shared)
+    return longest(total(map(registers, each)) for each in summary.live.shared)
 
 
 def _summed_registers(
@@ -363,7 +363,7 @@ def _row_loop_registers(
     it.
     """
     points = (
-        p for p in layouts.summary.held.points if p.before and p.operands == operands
+        p for p in layouts.summary.live.points if p.before and p.operands == operands
     )
     kept = longest(total(map(held, point.tiles)) for point in points)
     rules, vectors = layouts.gpu.triton, kept * REGISTER / layouts.gpu.memory.load_bytes
@@ -448,7 +448,7 @@ def _loaded_registers(dot: Product, layouts: Layouts) -> Real:
     threads = layouts.warps * layouts.gpu.limits.warp_threads
     tiles = longest(
         total(_loaded(tile, dot, layouts) for tile in each)
-        for each in layouts.summary.held.shared
+        for each in layouts.summary.live.shared
     )
     return tiles / threads / REGISTER
 

@@ -104,8 +104,8 @@ def masked_registers(
         )
         return np.minimum(masked, 1.0) * tile.per_tile(blocks) / gpu.memory.load_bytes
 
-    moved = longest(total(map(accesses, tiles)) for tiles in summary.held.accessed)
-    return each * moved / threads if each and summary.held.accessed else 0.0
+    moved = longest(total(map(accesses, tiles)) for tiles in summary.live.accessed)
+    return each * moved / threads if each and summary.live.accessed else 0.0
 
 
 def stored_registers(
@@ -126,6 +126,6 @@ def stored_registers(
     )
     return (
         each * stored / threads / gpu.memory.load_bytes
-        if summary.held.accessed
+        if summary.live.accessed
         else 0.0
     )

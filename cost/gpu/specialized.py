@@ -52,7 +52,7 @@ def persistent_shared_bytes(
     before its loops has two buffers then. Of what the groups store, one has its part
     in shared memory at a time. As Triton 3.6 and 3.9 compile attention for sm_90.
     """
-    ahead = summary.peak(summary.held.shared, blocks, copies=0.0)
+    ahead = summary.peak(summary.live.shared, blocks, copies=0.0)
     waiting = _largest_store(summary, blocks) * (1 - 1 / needs.groups)
     return np.where(
         np.greater(needs.groups, 1), needs.shared + ahead - waiting, needs.shared

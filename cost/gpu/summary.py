@@ -19,7 +19,13 @@ import numpy as np
 from comet.cost.gpu.bounded import Bound, BoundedLoop, Trips, busiest
 from comet.cost.gpu.contractions import Contractions
 from comet.cost.gpu.hoisting import loops_around, same_in_all_tiles
-from comet.cost.gpu.kernel_facts import Held, Moves, Nest, Synchronization, VectorWork
+from comet.cost.gpu.kernel_facts import (
+    LiveTiles,
+    Moves,
+    Nest,
+    Synchronization,
+    VectorWork,
+)
 from comet.cost.gpu.launch_order import (
     l2_swizzle,
     successive_programs,
@@ -87,7 +93,7 @@ class KernelSummary:
 
     products: Contractions
     nest: Nest
-    held: Held
+    live: LiveTiles
     moves: Moves = Moves()  # noqa: RUF009  # it is frozen
     vector: VectorWork = VectorWork()  # noqa: RUF009
     sync: Synchronization = Synchronization()  # noqa: RUF009
@@ -95,7 +101,7 @@ class KernelSummary:
     @cached_property
     def peaks(self) -> tuple[Point, ...]:
         """The points that may need most registers."""
-        return peak_points(self.held.points)
+        return peak_points(self.live.points)
 
     @cached_property
     def tiles_alive(self) -> tuple[Point, ...]:

@@ -144,7 +144,7 @@ def may_specialize(summary: KernelSummary, gpu: Device) -> bool:
         and not (
             summary.nest.group
             or summary.moves.ids
-            or summary.held.added
+            or summary.live.added
             or summary.nest.seen
         )
         and summary.products.element != "f32"

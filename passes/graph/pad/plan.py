@@ -22,7 +22,7 @@ from comet.dialects.compound import (
 from comet.dialects.compound.dims import element_type_of, names_of
 from comet.dialects.compound.elementary import neutral_of
 from comet.dialects.errors import OpError
-from comet.passes.graph.pad.held import Held, result_holds
+from comet.passes.graph.pad.padding_value import PaddingValue, padding_of_result
 
 PADDED = (
     CastOp,
@@ -106,44 +106,44 @@ def _masks(
     block: Block, padded: Mapping[str, int], arguments: Mapping[SSAValue, float]
 ) -> Iterator[Mask]:
     """Yield the masks that a function needs, given the numbers in its arguments."""
-    held: dict[SSAValue, Held] = {
+    paddings: dict[SSAValue, PaddingValue] = {
         value: {dim: arguments[value] for dim in names_of(value) if dim in padded}
         for value in block.args
     }
     for op in list(block.ops)[:-1]:
-        for value, (number, dims) in _needs(op, padded, held).items():
-            held[value] = {
+        for value, (number, dims) in _needs(op, padded, paddings).items():
+            paddings[value] = {
                 dim: number if dim in dims or current == number else None
-                for dim, current in held[value].items()
+                for dim, current in paddings[value].items()
             }
             yield Mask(op, op.operands.index(value), number, dims)
-        held[op.results[0]] = result_holds(op, padded, held)
+        paddings[op.results[0]] = padding_of_result(op, padded, paddings)
 
 
 def _needs(
-    op: Operation, padded: Mapping[str, int], held: Mapping[SSAValue, Held]
+    op: Operation, padded: Mapping[str, int], paddings: Mapping[SSAValue, PaddingValue]
 ) -> dict[SSAValue, tuple[float, tuple[str, ...]]]:
     """Return the operands that need a mask before `op`: number and dimensions."""
     needs: dict[SSAValue, tuple[float, tuple[str, ...]]] = {}
     if isinstance(op, ReduceOp):
         number = neutral_of(op.kind.data, element_type_of(op.input))
-        now = held[op.input]
+        now = paddings[op.input]
         dims = tuple(d for d in op.reduced if d in padded and now[d] != number)
         if dims:
             needs[op.input] = number, dims
     if isinstance(op, ContractOp):
         for dim in (dim for dim in op.contracted if dim in padded):
-            for value in _not_summable(op, dim, held):
+            for value in _not_summable(op, dim, paddings):
                 _, dims = needs.get(value, (0.0, ()))
                 needs[value] = 0.0, (*dims, dim)
     return needs
 
 
 def _not_summable(
-    op: ContractOp, dim: str, held: Mapping[SSAValue, Held]
+    op: ContractOp, dim: str, paddings: Mapping[SSAValue, PaddingValue]
 ) -> Iterator[SSAValue]:
     """Yield the operands that need padding 0, so that terms along `dim` are 0."""
-    numbers = {value: held[value][dim] for value in op.operands}
+    numbers = {value: paddings[value][dim] for value in op.operands}
     unknown = [v for v, n in numbers.items() if n is None or not isfinite(n)]
     if unknown or 0.0 not in numbers.values():
         yield from unknown or (op.lhs,)

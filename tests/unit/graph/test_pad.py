@@ -35,7 +35,7 @@ from comet.dialects.compound.dims import tensor, with_element_type
 from comet.interpreter import run
 from comet.interpreter.compound import MAP
 from comet.passes.graph.pad.extents import suitable_extents
-from comet.passes.graph.pad.held import Held, result_holds
+from comet.passes.graph.pad.padding_value import PaddingValue, padding_of_result
 
 EDGE = f'attach-hardware{{path="{HARDWARE / "edge.yaml"}"}}'
 CLOUD = f'attach-hardware{{path="{HARDWARE / "cloud.yaml"}"}}'
@@ -167,8 +167,12 @@ def test_known_numbers_are_those_that_maps_compute(
     if row not in values:
         return
     op = MapOp(kind, values, row.type)
-    held: dict[SSAValue, Held] = {row: {"N": padding}, column: {}, constant: {}}
-    known = result_holds(op, ["N"], held)["N"]
+    paddings: dict[SSAValue, PaddingValue] = {
+        row: {"N": padding},
+        column: {},
+        constant: {},
+    }
+    known = padding_of_result(op, ["N"], paddings)["N"]
     with np.errstate(all="ignore"):
         computed = float(MAP[kind](*map(np.asarray, numbers)))
     assert known is None or known == pytest.approx(computed)
@@ -197,9 +201,9 @@ def test_selections_have_the_number_that_they_take(
     op = MapOp(MapKind.SELECT, values, row)
     op.verify()
     numbers = condition, then, otherwise
-    held: dict[SSAValue, Held] = {}
-    held.update((v, {"N": n}) for v, n in zip(values, numbers, strict=True))
-    assert result_holds(op, ["N"], held) == {"N": known}
+    paddings: dict[SSAValue, PaddingValue] = {}
+    paddings.update((v, {"N": n}) for v, n in zip(values, numbers, strict=True))
+    assert padding_of_result(op, ["N"], paddings) == {"N": known}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The number that the padding of each op's result holds, by abstract interpretation."""
+"""The number in the padding of the result of each op, by abstract interpretation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from comet.dialects.compound.dims import extents_of, names_of
 from comet.dialects.compound.elementary import truncated
 from comet.dialects.compound.map import ON_NUMBERS
 
-Held: TypeAlias = Mapping[str, float | None]
+PaddingValue: TypeAlias = Mapping[str, float | None]
 """The number in the padding along each padded dimension, None if unknown or several."""
 
 _ELEMENTS = (1e300, -1e300)
@@ -34,29 +34,31 @@ side of 0): if both numbers give the same result, so do all numbers between them
 """
 
 
-def result_holds(
-    op: Operation, dims: Collection[str], held: Mapping[SSAValue, Held]
-) -> Held:
+def padding_of_result(
+    op: Operation, dims: Collection[str], paddings: Mapping[SSAValue, PaddingValue]
+) -> PaddingValue:
     """
     Return the number in the padding of the result of `op`, along each of `dims`.
 
-    `held` has those of the operands. An operand without the dimension is assumed to
-    have finite elements, which are not 0 if it is a divisor.
+    `paddings` has the numbers of the operands. An operand without the dimension is
+    assumed to have finite elements, which are not 0 if it is a divisor.
     """
     names = [dim for dim in names_of(op.results[0]) if dim in dims]
     match op:
         case FillOp():
             return dict.fromkeys(names, op.value.value.data)
         case RenameOp():
-            return {dim: held[op.input].get(op.origin[dim]) for dim in names}
+            return {dim: paddings[op.input].get(op.origin[dim]) for dim in names}
         case CastOp():
-            return {dim: _cast(op, number) for dim, number in held[op.input].items()}
+            return {
+                dim: _cast(op, number) for dim, number in paddings[op.input].items()
+            }
         case MapOp():
-            return {dim: _mapped(op, dim, held) for dim in names}
+            return {dim: _mapped(op, dim, paddings) for dim in names}
         case ReduceOp():
-            return {dim: _reduced(op, held[op.input][dim]) for dim in names}
+            return {dim: _reduced(op, paddings[op.input][dim]) for dim in names}
         case ContractOp():
-            return {dim: _product(op, dim, held) for dim in names}
+            return {dim: _product(op, dim, paddings) for dim in names}
         case _:
             return dict.fromkeys(names)
 
@@ -66,9 +68,11 @@ def _cast(op: CastOp, number: float | None) -> float | None:
     return number if number is None or not op.truncates else truncated(number)
 
 
-def _mapped(op: MapOp, dim: str, held: Mapping[SSAValue, Held]) -> float | None:
+def _mapped(
+    op: MapOp, dim: str, paddings: Mapping[SSAValue, PaddingValue]
+) -> float | None:
     """Return the number of a map along `dim`, None if it depends on elements."""
-    operands = [_choices(value, dim, held) for value in op.inputs]
+    operands = [_choices(value, dim, paddings) for value in op.inputs]
     function = ON_NUMBERS[op.kind.data]
     if op.kind.data is MapKind.SELECT:
         return _selected(*operands)
@@ -95,14 +99,14 @@ def _selected(
 
 
 def _choices(
-    value: SSAValue, dim: str, held: Mapping[SSAValue, Held]
+    value: SSAValue, dim: str, paddings: Mapping[SSAValue, PaddingValue]
 ) -> tuple[float, ...]:
     """Return numbers that `value` may have in the padding, empty if unknown."""
     if isinstance(value.owner, FillOp):
         return (value.owner.value.value.data,)
     if dim not in names_of(value):
         return _ELEMENTS
-    number = held[value].get(dim)
+    number = paddings[value].get(dim)
     return () if number is None else (number,)
 
 
@@ -122,8 +126,10 @@ def _reduced(op: ReduceOp, number: float | None) -> float | None:
     return number * math.prod(extents[dim] for dim in op.reduced)
 
 
-def _product(op: ContractOp, dim: str, held: Mapping[SSAValue, Held]) -> float | None:
+def _product(
+    op: ContractOp, dim: str, paddings: Mapping[SSAValue, PaddingValue]
+) -> float | None:
     """Return 0 if one operand has 0 in its padding and the other is finite."""
-    choices = [_choices(value, dim, held) for value in op.operands]
+    choices = [_choices(value, dim, paddings) for value in op.operands]
     zero = all(choices) and any(set(numbers) == {0.0} for numbers in choices)
     return 0.0 if zero and all(map(math.isfinite, sum(choices, ()))) else None
