@@ -15,6 +15,7 @@ from math import inf
 from typing import Generic, TypeVar
 
 from comet.passes.search.record import Choice, session
+from comet.recent import Recent
 
 T = TypeVar("T")
 
@@ -33,8 +34,7 @@ class Answers(Generic[T]):
     """The answers to questions, of which those asked least recently are forgotten."""
 
     def __init__(self, most: int):
-        self._most = most
-        self._known: dict[Hashable, Answer[T]] = {}
+        self._known = Recent[Hashable, Answer[T]](most)
 
     @contextmanager
     def to(self, question: Hashable) -> Generator[Answer[T]]:
@@ -44,7 +44,7 @@ class Answers(Generic[T]):
         The choices of the body are then those of that search. What is found before a
         deadline may not be the best, and is not kept.
         """
-        known = self._known.pop(question, None)
+        known = self._known.get(question)
         answer = Answer[T]() if known is None else known
         with session() as current:
             before, within = len(current.choices), current.within
@@ -56,11 +56,5 @@ class Answers(Generic[T]):
             else:
                 again = (replace(c, within=within + c.within) for c in known.choices)
                 current.choices[before:] = again
-            if answer is known or current.deadline == inf:
-                self._keep(question, answer)
-
-    def _keep(self, question: Hashable, answer: Answer[T]) -> None:
-        """Keep an answer, and forget the one asked for least recently."""
-        if len(self._known) >= self._most:
-            del self._known[next(iter(self._known))]
-        self._known[question] = answer
+            if current.deadline == inf:
+                self._known.keep(question, answer)

@@ -22,6 +22,7 @@ LAYERS = (
         "kinds",
         "op_table",
         "philox",
+        "recent",
         "registry",
         "runtime",
         "text_table",
