@@ -1,8 +1,8 @@
 """
 Figures of the nodes of a kernel that do not depend on the program around it.
 
-A search for a pattern prices many copies of a program, in which most kernels are equal:
-these are read once.
+Searches price many copies of a program, in which most kernels are equal: these are read
+once.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from comet.cost.reals import Real
 from comet.dialects.arch.gpu_levels import GpuLevels
 from comet.dialects.dataflow import KernelOp
 from comet.dialects.description import Description
+from comet.recent import Recent
 
 
 @dataclass(frozen=True)
@@ -51,19 +52,25 @@ def figures_of(
     return tuple(found)
 
 
+MOST_KNOWN = 256
+"""Kernels whose figures are remembered: those of several copies of a program."""
+
+_KNOWN = Recent[Hashable, tuple[NodeFigures, ...]](MOST_KNOWN)
+
+
 class KnownFigures:
     """The figures of kernels on one GPU; equal kernels are read once."""
 
     def __init__(self, gpu: Device, levels: GpuLevels):
         self._gpu, self._levels = gpu, levels
-        self._known: dict[Hashable, tuple[NodeFigures, ...]] = {}
+        self._machine = f"{gpu} {levels}"
 
     def of(self, kernel: KernelOp) -> tuple[NodeFigures, ...]:
         """Return the figures of each node of a kernel, in order."""
-        key = kernel_description(kernel)
-        if key not in self._known:
-            self._known[key] = figures_of(kernel, self._gpu, self._levels)
-        return self._known[key]
+        key = self._machine, kernel_description(kernel)
+        if (known := _KNOWN.get(key)) is not None:
+            return known
+        return _KNOWN.keep(key, figures_of(kernel, self._gpu, self._levels))
 
 
 def kernel_description(kernel: KernelOp) -> Hashable:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, reduce
 from math import prod
 from operator import add
 from typing import TypeAlias
@@ -16,7 +16,7 @@ from typing import TypeAlias
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from comet.cost.from_ir.gpus import device_of, machine_of
-from comet.cost.from_ir.node_figures import NodeFigures, figures_of
+from comet.cost.from_ir.node_figures import KnownFigures, NodeFigures
 from comet.cost.from_ir.partials import (
     arrived_partials,
     bytes_by_value,
@@ -118,8 +118,8 @@ def launch_plan_of(program: ProgramOp, system: SystemOp) -> Plan:
     Raises `CostError` where the system has no GPU.
     """
     device = device_of(system)
-    figures = partial(figures_of, gpu=device, levels=gpu_levels(system))
-    return read_plan(program, device, figures)
+    known = KnownFigures(device, gpu_levels(system))
+    return read_plan(program, device, known.of)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ the slowest in turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -45,9 +45,16 @@ from comet.cost.gpu.launch_plan import (
     Step,
 )
 from comet.cost.gpu.shared_launch import merging_time, running_time
+from comet.recent import Recent
 
 MAX_WAVES = 8
 """The most waves, and groups of rows, that are simulated; more are merged."""
+
+MOST_TIMED = 512
+"""Kernels whose times are remembered: the plans of a search have most in common."""
+
+_TIMES = Recent[Hashable, Sequence["NodeTime"]](MOST_TIMED)
+"""The times of the nodes of kernels, by the GPUs and the launch."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +210,7 @@ class _Player:
     """The state of a simulation: a clock for each rank, and the arrivals so far."""
 
     def __init__(self, machine: Machine):
-        self.machine = machine
+        self.machine, self._gpus = machine, str(machine)
         self.ranks = range(machine.net.ranks)
         self.clocks = [0.0 for _ in self.ranks]
         self.segments: list[Segment] = []
@@ -267,7 +274,7 @@ class _Player:
         for channel in step.signalled_inputs:
             self._signal_input(channel)
         drained = list(self.clocks)
-        times = node_times(step, self.machine)
+        times = self._node_times(step)
         for node, time in zip(step.nodes, times, strict=True):
             self.node = node.name
             for rank in self.ranks:
@@ -278,6 +285,12 @@ class _Player:
             self.kernels += 1
         for rank in self.ranks:
             self.spend(rank, "communication", drained[rank] - self.clocks[rank])
+
+    def _node_times(self, step: Launch) -> Sequence[NodeTime]:
+        """Return `node_times` of a kernel, which are computed once for equal ones."""
+        if (known := _TIMES.get((self._gpus, step))) is not None:
+            return known
+        return _TIMES.keep((self._gpus, step), node_times(step, self.machine))
 
     def _slowness(self, rank: int) -> float:
         """Return the time of the current kernel on a rank, over that on the fastest."""

@@ -1,5 +1,8 @@
 """The figures of kernels: read once for equal ones, and for no others."""
 
+from dataclasses import replace
+from functools import partial
+
 import pytest
 from rank_plans import hardware_pass, program_text
 from semantics import parse_module, run_passes
@@ -23,6 +26,7 @@ from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import (
     PatternOptions,
     with_pattern,
 )
+from comet.recent import Recent
 
 
 def bsp() -> ModuleOp:
@@ -43,20 +47,31 @@ def test_plans_of_copies_are_those_without_a_memory(monkeypatch: pytest.MonkeyPa
     module = bsp()
     system = attached_system(module)
     gpu, levels, read = device_of(system), gpu_levels(system), list[KernelOp]()
-    known = KnownFigures(gpu, levels)
+    monkeypatch.setattr(node_figures, "_KNOWN", Recent(node_figures.MOST_KNOWN))
     options = [PatternOptions(pattern) for pattern in PATTERNS]
     options += [PatternOptions(pattern, blocks=(("M", 4),)) for pattern in PATTERNS]
     copies = [with_pattern(module, each) for each in 2 * options]
-    expected = [launch_plan_of(program, system) for program in programs(copies)]
+    alone = partial(figures_of, gpu=gpu, levels=levels)
+    expected = [read_plan(program, gpu, alone) for program in programs(copies)]
 
     def noting(kernel: KernelOp, *_: object) -> tuple[NodeFigures, ...]:
         read.append(kernel)
         return figures_of(kernel, gpu, levels)
 
     monkeypatch.setattr(node_figures, "figures_of", noting)
-    found = [read_plan(program, gpu, known.of) for program in programs(copies)]
+    found = [launch_plan_of(program, system) for program in programs(copies)]
     assert found == expected
     assert 0 < len(read) <= sum(len(kernels(copy)) for copy in copies) / 2
+
+
+def test_equal_kernels_of_two_gpus_have_their_own_figures():
+    system, kernel = attached_system(bsp()), consumer(PatternOptions("push"))
+    gpu, levels = device_of(system), gpu_levels(system)
+    narrow = replace(gpu, memory=replace(gpu.memory, load_bytes=4))
+    first, second = (figures_of(kernel, each, levels) for each in (gpu, narrow))
+    assert first != second
+    assert KnownFigures(gpu, levels).of(kernel) == first
+    assert KnownFigures(narrow, levels).of(kernel) == second
 
 
 def programs(modules: list[ModuleOp]) -> list[ProgramOp]:

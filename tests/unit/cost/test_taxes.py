@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kernel_works import computing, looping, moving, needing
 
 from comet.cost.estimate import CostError
+from comet.cost.gpu import timeline
 from comet.cost.gpu.bounds import plan_bound
 from comet.cost.gpu.interconnect import Interconnect, remote_traffic, send_time
 from comet.cost.gpu.kernel import kernel_time
@@ -24,8 +25,16 @@ from comet.cost.gpu.launch_plan import (
     Send,
 )
 from comet.cost.gpu.taxes import Taxes, price_plan, taxes_by_step, taxes_of
-from comet.cost.gpu.timeline import Segment, Timeline, node_time, play
+from comet.cost.gpu.timeline import (
+    NodeTime,
+    Segment,
+    Timeline,
+    node_time,
+    node_times,
+    play,
+)
 from comet.cost.gpu.work import KernelWork, Loops, MovedBytes, Operations
+from comet.recent import Recent
 
 GPU = with_figures(
     H200,
@@ -61,6 +70,36 @@ WORK = KernelWork(
 COPY = KernelWork(
     16, moved=MovedBytes(l2=32768, device=9 * MESSAGE), loops=Loops(rounds=1)
 )
+
+
+@pytest.mark.parametrize(
+    ("launch", "machine"),
+    [
+        (Launch("gemm", (LaunchNode("gemm", replace(WORK, programs=448)),)), NODE),
+        (Launch("gemm", (LaunchNode("gemm", WORK, intermediates=4e7),)), NODE),
+        (Launch("gemm", (LaunchNode("gemm", WORK),)), replace(NODE, device=H200)),
+    ],
+    ids=["work", "intermediates", "GPU"],
+)
+def test_only_equal_kernels_are_timed_once(
+    launch: Launch, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The memory of times holds for all plans."""
+    monkeypatch.setattr(timeline, "_TIMES", Recent(timeline.MOST_TIMED))
+    timed = list[Launch]()
+
+    def noting(step: Launch, gpus: Machine) -> list[NodeTime]:
+        timed.append(step)
+        return node_times(step, gpus)
+
+    monkeypatch.setattr(timeline, "node_times", noting)
+    first = Launch("gemm", (LaunchNode("gemm", WORK),))
+    plan: Plan = (first, Barrier(), first)
+    price_plan(plan, NODE)
+    assert timed == [first]
+    found = price_plan((launch,), machine)
+    assert timed == [first, launch]
+    assert found != price_plan((first,), NODE)
 
 
 def segments_of(timeline: Timeline, rank: int) -> list[Segment]:
