@@ -10,12 +10,14 @@ beforehand whether they can.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import ClassVar, Literal
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 from xdsl.dialects.func import FuncOp
+from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
 from comet.cost.from_ir.kernel import launch_numbers, summarize, tile_blocks
@@ -107,28 +109,31 @@ def specialized_plan(
                 found[node] = tiling
     if not found:
         return None
-    loading = _loading(func, _plan_with(func, found), system)
-    chosen = {
-        node: tiling
-        for node, tiling in found.items()
-        if node.node_name in loading and (always or _is_faster(node, tiling, system))
-    }
+    loading = cache(partial(loading_nodes, func, _plan_with(func, found), system))
+
+    def is_chosen(node: SpatialOp, tiling: KernelTiling) -> bool:
+        if always:
+            return node.node_name in loading()
+        return _is_faster(node, tiling, system, loading)
+
+    chosen = {node: tiling for node, tiling in found.items() if is_chosen(node, tiling)}
     return _plan_with(func, chosen) if chosen else None
 
 
 def specialized_tiling(
-    func: FuncOp, node: SpatialOp, system: SystemOp
+    func: FuncOp, node: SpatialOp, system: SystemOp, below: float
 ) -> KernelTiling | None:
     """
     Return the fastest tiling with producer warps of `node`, the only kernel of `func`.
 
-    The kernel need not have tiles yet. None if it cannot have producer warps.
+    The kernel need not have tiles yet. None if it cannot have producer warps, or takes
+    no less than the seconds `below` with them.
     """
     gpu = device_of(system)
     tiling = _best_tiling(summarize(node, gpu_levels(system), gpu), gpu, {})
-    if tiling is None:
+    if tiling is None or tiling.seconds >= below:
         return None
-    loading = _loading(func, plan_with({node: tiling}), system)
+    loading = loading_nodes(func, plan_with({node: tiling}), system)
     return tiling if node.node_name in loading else None
 
 
@@ -185,8 +190,18 @@ def _best_tiling(
     return next(iter(priced.best(1)), None)
 
 
-def _is_faster(node: SpatialOp, tiling: KernelTiling, system: SystemOp) -> bool:
-    """Return whether a kernel is faster with other tiles, in which some warps load."""
+def _is_faster(
+    node: SpatialOp,
+    tiling: KernelTiling,
+    system: SystemOp,
+    loading: Callable[[], Collection[str]],
+) -> bool:
+    """
+    Return whether a kernel is faster with other tiles, in which some warps load.
+
+    It is not if it is none of the nodes that `loading` returns, which is called only
+    for a kernel that is faster.
+    """
     gpu = device_of(system)
     summary = summarize(node, gpu_levels(system), gpu)
 
@@ -206,7 +221,12 @@ def _is_faster(node: SpatialOp, tiling: KernelTiling, system: SystemOp) -> bool:
         Candidate("all load", present),
         Candidate(f"some load, {' '.join(sizes)}", specialized),
     ]
-    return cheapest("warps", f"@{node.node_name}", candidates).result
+
+    def confirm(specialized: bool) -> None:
+        if specialized and node.node_name not in loading():
+            raise PassFailedException("specialize-warps takes none of its loops")
+
+    return cheapest("warps", f"@{node.node_name}", candidates, confirm=confirm).result
 
 
 def _plan_with(
@@ -223,7 +243,7 @@ def _copied(func: FuncOp) -> FuncOp:
     return func.clone() if func.parent_op() is None else in_copy(func)
 
 
-def _loading(
+def loading_nodes(
     func: FuncOp, plan: Sequence[PlanEntry], system: SystemOp
 ) -> frozenset[str]:
     """Return the names of the nodes whose loops `specialize-warps` takes, in a copy."""

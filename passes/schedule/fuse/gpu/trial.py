@@ -353,10 +353,9 @@ class Trials:
         """Find out whether a kernel is faster with producer warps."""
         func = standalone_function(kernel, self._levels)
         (node,) = grid_nodes(func)
-        tiling = specialized_tiling(func, node, self._system)
-        if tiling is not None and tiling.seconds < trial.tiling.seconds:
-            trial.known.specialized = tiling
-        trial.known.compared = True
+        known, present = trial.known, trial.tiling.seconds
+        known.specialized = specialized_tiling(func, node, self._system, present)
+        known.compared = True
 
     def misfit(self, kernel: Spatial) -> str:
         """Return why no tiles of a kernel fit the GPU, empty if some do."""
