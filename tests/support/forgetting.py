@@ -1,9 +1,10 @@
 """Searches that begin anew, as if nothing had been compiled before."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import pytest
 
+from comet.passes.graph.split import choose
 from comet.passes.schedule.fuse.gpu import choice, trial
 from comet.passes.schedule.fuse.gpu.fused import Chosen
 from comet.passes.search.answers import Answers
@@ -20,5 +21,7 @@ def forget_kernels(monkeypatch: pytest.MonkeyPatch) -> Kernels:
 
 
 def forget_choices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget which kernels were chosen for functions."""
+    """Forget what was chosen for functions, and which times decided it."""
     monkeypatch.setattr(choice, "_CHOSEN", Answers[Chosen](choice.MOST_CHOSEN))
+    fastest = Answers[Sequence[int]](choose.MOST_REMEMBERED)
+    monkeypatch.setattr(choose, "_FASTEST", fastest)

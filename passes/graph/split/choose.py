@@ -51,6 +51,7 @@ from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.fuse.gpu.trial import Noted, noted
 from comet.passes.search import Candidate, Cost, Found, NotCheaper, cheapest
 from comet.passes.search.ahead import Ahead, ahead
+from comet.passes.search.answers import Answers
 
 MIN_PART = 128
 """Elements of the smallest part that is tried."""
@@ -87,6 +88,13 @@ of the function may be others than those of the products alone.
 
 WAVES = 8
 """The most programs that are tried, as a multiple of the number of multiprocessors."""
+
+
+MOST_REMEMBERED = 64
+"""Groups of products whose fastest splits are remembered: those of several copies."""
+
+_FASTEST = Answers[Sequence[int]](MOST_REMEMBERED)
+"""The numbers of the fastest splits, by the module, the splits, and what follows."""
 
 
 @dataclass(frozen=True)
@@ -149,8 +157,8 @@ def choose_splits(
     )
     if ranks == 1 and not is_long(module):
         products = [group.splits(gpu) for group in groups]
-        return _fastest_splits(Trials(module, rest), [*products, *folds])
-    if found := _fastest_splits(Trials(module, to_kernels), folds):
+        return fastest_splits(Trials(module, rest), [*products, *folds])
+    if found := fastest_splits(Trials(module, to_kernels), folds):
         return found
     found = list(_of_products(module, groups, by_priority(rest), limits))
     return found[::-1]  # A split numbers later values anew, which may name products.
@@ -168,16 +176,25 @@ def _of_products(
     Equal products, such as those of the layers of a model, are tried once.
     """
     gpu = device_of(attached_system(module))
-    known: dict[Hashable, list[int]] = {}
+    known: dict[Hashable, Sequence[int]] = {}
     for group in groups:
         if splits := group.splits(gpu):
             alone = group.alone(module)
             key = described(alone), tuple((each.dim, each.parts) for each in splits)
             if key not in known:
                 trials = Trials(alone, rest, limits, group.names_in(alone))
-                found = _fastest_splits(trials, [splits])
-                known[key] = [splits.index(split) for split in found]
+                known[key] = _fastest_of_products(trials, splits)
             yield from (splits[index] for index in known[key])
+
+
+def _fastest_of_products(trials: Trials, splits: Sequence[SplitPass]) -> Sequence[int]:
+    """Return the number of the fastest split of products, if any is fast enough."""
+    passes, limits = tuple(trials.rest), trials.limits
+    with _FASTEST.to((str(trials.module), tuple(splits), passes, limits)) as answer:
+        if answer.found is None:
+            found = fastest_splits(trials, [splits])
+            answer.found = [splits.index(split) for split in found]
+        return answer.found
 
 
 def by_priority(passes: Sequence[ModulePass]) -> list[ModulePass]:
@@ -190,7 +207,7 @@ def by_priority(passes: Sequence[ModulePass]) -> list[ModulePass]:
     ]
 
 
-def _fastest_splits(
+def fastest_splits(
     trials: Trials, options: Sequence[Sequence[SplitPass]]
 ) -> list[SplitPass]:
     """Return the fastest of each of `options`, in the order of what they save."""

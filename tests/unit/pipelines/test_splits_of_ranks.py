@@ -1,9 +1,13 @@
 """`triton-distributed{split=auto}` on several ranks: products of few results."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from forgetting import forget_choices
 from gpu_ranks import H200X8
+from paths import ROOT
 from rank_runs import outcomes
 from semantics import parse_module, run_passes
 from triton_modules import emitted
@@ -13,11 +17,12 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.gpus import device_of
 from comet.dialects.arch import attached_system
-from comet.passes.graph.split import SplitPass
-from comet.passes.graph.split.choose import products_by_operand
+from comet.passes.graph.split import SplitPass, choose
+from comet.passes.graph.split.choose import Trials, products_by_operand
 from comet.passes.pipelines.triton_distributed import TritonDistributedPass
 from comet.passes.pipelines.triton_distributed.best_plans import best_splits
 
+MI300X8 = f'attach-hardware{{path="{ROOT}/samples/hardware/mi300x8.yaml"}}'
 PRODUCT = """
 !a = tensor<{M}x{K}xf16, #compound.dims<M, K>>
 !b = tensor<{K}x{N}xf16, #compound.dims<K, N>>
@@ -35,10 +40,23 @@ SUMMED = {"A": 'K = ["rank"]', "B": 'K = ["rank"]', "C": ""}
 FEW_RESULTS = {"M": 16, "N": 512, "K": 8192}
 
 
-def chosen(text: str, ranks: int, options: str = "") -> list[SplitPass]:
+@dataclass(frozen=True)
+class Case:
+    """A program, and how it is compiled."""
+
+    text: str
+    ranks: int = 4
+    merge: str = "auto"
+    hardware: str = H200X8
+
+
+FEW = Case(PRODUCT.format(**FEW_RESULTS, **COLUMNS))
+
+
+def chosen(case: Case) -> list[SplitPass]:
     """Return the splits that the pipeline makes."""
-    module = run_passes(parse_module(text), H200X8)
-    pipeline = TritonDistributedPass(ranks, split=options or "auto", to="dataflow")
+    module = run_passes(parse_module(case.text), case.hardware)
+    pipeline = TritonDistributedPass(case.ranks, merge=case.merge, to="dataflow")
     found: list[SplitPass] = []
     for each in pipeline.passes(Context(), module):
         if each.name == "fuse":
@@ -49,14 +67,55 @@ def chosen(text: str, ranks: int, options: str = "") -> list[SplitPass]:
 
 
 def test_products_that_a_rank_computes_alone_are_split() -> None:
-    (found,) = chosen(PRODUCT.format(**FEW_RESULTS, **COLUMNS), 4)
+    (found,) = chosen(FEW)
     assert (found.dim, found.products) == ("K", "c")
     assert found.parts > 1
 
 
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch) -> list[Trials]:
+    """The trials of splits of products."""
+    forget_choices(monkeypatch)
+    found, fastest = list[Trials](), choose.fastest_splits
+
+    def noting(
+        trials: Trials, options: Sequence[Sequence[SplitPass]]
+    ) -> list[SplitPass]:
+        if trials.names:
+            found.append(trials)
+        return fastest(trials, options)
+
+    monkeypatch.setattr(choose, "fastest_splits", noting)
+    return found
+
+
+def test_products_of_equal_modules_are_tried_once(tried: list[Trials]) -> None:
+    first, again = (chosen(FEW) for _ in range(2))
+    assert first == again != []
+    assert len(tried) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(FEW, text=FEW.text.replace("8192", "4096")),
+        replace(FEW, text=FEW.text.replace("%c", "%d")),
+        replace(FEW, ranks=2),
+        replace(FEW, merge="launch"),
+        replace(FEW, hardware=MI300X8),
+    ],
+    ids=["extents", "names", "ranks", "merge", "hardware"],
+)
+def test_other_products_are_tried(other: Case, tried: list[Trials]) -> None:
+    """Also if only passes that follow are others."""
+    chosen(FEW)
+    chosen(other)
+    assert len(tried) == 2
+
+
 @pytest.mark.parametrize("shards", [GATHERED, SUMMED])
 def test_products_with_an_exchange_are_not_split(shards: dict[str, str]) -> None:
-    assert chosen(PRODUCT.format(**FEW_RESULTS, **shards), 4) == []
+    assert chosen(Case(PRODUCT.format(**FEW_RESULTS, **shards))) == []
 
 
 def test_terms_are_exchanged_whoever_needs_their_sums() -> None:
