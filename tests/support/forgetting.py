@@ -4,7 +4,9 @@ from collections.abc import Hashable, Sequence
 
 import pytest
 
+from comet.cost.gpu.taxes import PlanTime
 from comet.passes.graph.split import choose
+from comet.passes.pipelines.triton_distributed import best_plans
 from comet.passes.schedule.fuse.gpu import choice, trial
 from comet.passes.schedule.fuse.gpu.fused import Chosen
 from comet.passes.search.answers import Answers
@@ -25,3 +27,5 @@ def forget_choices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "_CHOSEN", Answers[Chosen](choice.MOST_CHOSEN))
     fastest = Answers[Sequence[int]](choose.MOST_REMEMBERED)
     monkeypatch.setattr(choose, "_FASTEST", fastest)
+    times = Answers[PlanTime](best_plans.MOST_TIMED)
+    monkeypatch.setattr(best_plans, "_TIMES", times)

@@ -156,7 +156,8 @@ class TritonDistributedPass(TritonOptions):
 
         def time(ctas: int) -> PlanTime:
             copy = module.clone()
-            return time_of(ctx, copy, self._in_groups(ctas).passes(ctx, copy))
+            tried = self._in_groups(ctas)
+            return time_of(ctx, copy, tried.passes(ctx, copy), tried.after_fusion)
 
         named = self.dim is not None
         sizes = (1, *group_sizes(ctx, module, self.dims, self.ranks, named=named))
@@ -198,6 +199,11 @@ class TritonDistributedPass(TritonOptions):
         free = dict.fromkeys(("blocks", "persistent", "tiles", "sources"))
         return replace(self, pattern="bsp", inputs="copied", **free)
 
+    @property
+    def after_fusion(self) -> Self:
+        """The options that say which passes follow `fuse`; others are as by default."""
+        return replace(self, dim=None, strategy=AUTO)
+
     def _time(
         self, ctx: Context, module: ModuleOp, then: Sequence[ModulePass], it: ModulePass
     ) -> PlanTime:
@@ -210,7 +216,7 @@ class TritonDistributedPass(TritonOptions):
         """Return the time of the launch plan of several ranks that `passes` make."""
         copy = module.clone()
         rest = chain(passes, self._to_channels(), self.to_target(copy))
-        return time_of(ctx, copy, rest)
+        return time_of(ctx, copy, rest, self.after_fusion)
 
     def _to_shards(
         self, ctx: Context, module: ModuleOp, is_sharded: bool
@@ -239,7 +245,7 @@ class TritonDistributedPass(TritonOptions):
         """Compile a copy of a module with shardings; return its launch plan's time."""
         strategy = "priority" if self.strategy == AUTO else self.strategy
         tried = replace(self._sketch, dim=None, strategy=strategy)
-        return time_of(ctx, copy, tried.passes(ctx, copy))
+        return time_of(ctx, copy, tried.passes(ctx, copy), tried.after_fusion)
 
     def _to_elementary(self, module: ModuleOp) -> Iterator[ModulePass]:
         """Yield the passes that lower the ops of `module` to elementary ops."""

@@ -16,7 +16,7 @@ choices are compared again by the launch plans that they lead to:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import SupportsFloat
@@ -44,6 +44,7 @@ from comet.passes.graph.split.choose import is_long
 from comet.passes.schedule.fuse import FusePass
 from comet.passes.schedule.fuse.strategy import Name
 from comet.passes.search import cheapest, timed
+from comet.passes.search.answers import Answers
 from comet.passes.sharding.choose_shardings import (
     ChooseShardingsPass,
     alternatives,
@@ -56,13 +57,50 @@ MOST_SHARDINGS = 3
 
 FORMS: tuple[Kind, ...] = ("allreduce", "reduce_scatter_all_gather")
 
+MOST_TIMED = 32
+"""Launch plans whose times are remembered: more than are compared for a module."""
 
-def time_of(ctx: Context, module: ModuleOp, passes: Iterable[ModulePass]) -> PlanTime:
-    """Run passes up to `annotate-cost`; return the time of all launch plans."""
+_TIMES = Answers[PlanTime](MOST_TIMED)
+"""The times of launch plans, by the module before `fuse` and all that follows."""
+
+
+def time_of(
+    ctx: Context, module: ModuleOp, passes: Iterable[ModulePass], options: Hashable
+) -> PlanTime:
+    """
+    Run passes up to `annotate-cost`; return the time of all launch plans.
+
+    `options` say which passes follow `fuse`. Modules that are equal there are fused and
+    priced once: the trials of shardings, of all-reduces and of strategies have plans in
+    common.
+    """
+    left = iter(passes)
+    for pass_ in left:
+        if isinstance(pass_, FusePass):
+            with _TIMES.to((str(module), pass_, options)) as answer:
+                if answer.found is None:
+                    pass_.apply(ctx, module)
+                    answer.found = time_after(ctx, module, left)
+                return answer.found
+        pass_.apply(ctx, module)
+        if isinstance(pass_, AnnotateCostPass):
+            break
+    return _annotated_time(module)
+
+
+def time_after(
+    ctx: Context, module: ModuleOp, passes: Iterator[ModulePass]
+) -> PlanTime:
+    """Run the passes that follow `fuse`, up to `annotate-cost`; return the time."""
     for pass_ in passes:
         pass_.apply(ctx, module)
         if isinstance(pass_, AnnotateCostPass):
             break
+    return _annotated_time(module)
+
+
+def _annotated_time(module: ModuleOp) -> PlanTime:
+    """Return what the launch plans of all functions take, 0 without estimates."""
     found = map(estimate_of, compute_functions(module))
     if not (known := [figures for figures in found if figures is not None]):
         return PlanTime(0.0)
