@@ -24,14 +24,14 @@ Counts: TypeAlias = "NDArray[np.int_]"
 
 @dataclass(frozen=True)
 class Bound:
-    """Row r of the dimension `rows` sees the positions of a loop up to r + `offset`."""
+    """The visible positions of a loop for row r of `rows`: those up to r + `offset`."""
 
     rows: str
     offset: int
     since: bool = False
-    """If true, it sees the positions from r + `offset` on instead."""
+    """If true, the visible positions are those from r + `offset` on instead."""
     first: int | None = None
-    """If not None, it sees none before r + `first` either: a window."""
+    """If given, no position before r + `first` is visible, either: a window."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,14 @@ class Trips:
     mean: Real
     """The mean over all programs."""
     longest: Real
-    """Those of the longest program."""
+    """The iterations of the longest program."""
     tail: Real
     """
-    An upper bound, if the longest programs start first, of how many iterations the
-    busiest processor runs beyond an equal share.
+    If the longest programs start first, an upper bound of the iterations by which the
+    busiest processor exceeds an equal share.
     """
     masked: Real
-    """The mean of the iterations whose positions some rows see and others do not."""
+    """The mean of the iterations with positions that only some of the rows see."""
 
     def served(self, turns: Real) -> Real:
         """
@@ -136,9 +136,9 @@ def _trips(
 
 def busiest(lengths: Counts, processors: int) -> float:
     """
-    Return the mean of the tiles of the processor with most to do.
+    Return the mean iterations of a tile on the busiest processor.
 
-    Processors take the tiles in turn: the first one the first tile, and so on.
+    Processors take the tiles in turn.
     """
     turns = np.pad(lengths, (0, -len(lengths) % processors)).reshape(-1, processors)
     return float(turns.sum(0).max()) / len(turns)

@@ -22,17 +22,18 @@ class RowLayout:
     """
     How the threads of a program divide a tile.
 
-    Each has as many successive elements of a row as it loads at a time. They have parts
-    of the same row first, then other rows (Triton's blocked layout).
+    A thread has as many successive elements of a row as it loads at a time. The next
+    threads have the next elements of the row, and after its end those of other rows
+    (Triton's blocked layout).
     """
 
     blocks: Blocks
     column: str
     """The dimension along a row: the last one of a tile."""
     along: Real
-    """The threads that have a part of the same row."""
+    """The number of threads along one row."""
     rows: Real
-    """The rows that all threads have parts of at a time."""
+    """The number of rows that all threads cover at a time."""
 
     @classmethod
     def of(
@@ -55,8 +56,8 @@ class RowLayout:
         """
         Return the bytes of a thread for a tile.
 
-        A number of a row is in all threads with a part of that row, and a number of a
-        column in all that have rows at the same place.
+        A value with one element per row is in all threads along the row. A value with
+        one element per column is in all threads with these columns.
         """
         rows = product(self.blocks[dim] for dim in tile.dims if dim != self.column)
         held = tile.weight * np.maximum(rows / self.rows, 1)
@@ -88,9 +89,9 @@ def masked_registers(
     """
     Return the registers of a thread for addresses in a loop along masked rows.
 
-    LLVM computes the address of each load and store before the loop, and adds what the
-    loop advances in each iteration. Where the last block of a row is not masked,
-    accesses differ by immediate offsets from few addresses.
+    LLVM computes the address of each load and store before the loop, and increments it
+    in each iteration. If the last block of a row is not masked, accesses use immediate
+    offsets from few addresses instead.
     """
     each = gpu.triton.addresses.masked_address_registers
 
@@ -114,9 +115,9 @@ def stored_registers(
     """
     Return the registers of a thread for what it stores in a loop along rows.
 
-    Rows are too far apart for immediate offsets: LLVM computes the offset of each store
-    with those of the loads, at the start of an iteration, and mostly keeps the part of
-    it that is the same in all iterations.
+    Rows are too far apart for immediate offsets. LLVM computes the offsets of stores
+    together with those of loads, at the start of an iteration, and mostly keeps the
+    part that is the same in all iterations.
     """
     each = gpu.triton.addresses.stored_address_registers
     stored = total(

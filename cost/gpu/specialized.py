@@ -27,8 +27,8 @@ def specialized_needs(
     """
     Return the needs of a program with producer warps.
 
-    Results pass through shared memory of their own. Registers are infinite where groups
-    cannot compute such blocks, or the GPU has none.
+    Results pass through additional shared memory. The registers are infinite if groups
+    of warps cannot compute such blocks, or if the GPU has no producer warps.
     """
     if (warps := gpu.triton.specialized) is None:
         return replace(needs, registers=np.inf)
@@ -48,9 +48,9 @@ def persistent_shared_bytes(
     """
     Return the shared memory of persistent programs, from the `needs` of others.
 
-    Producer warps load the next tile while others still compute: what a tile loads
-    before its loops has two buffers then. Of what the groups store, one has its part
-    in shared memory at a time. As Triton 3.6 and 3.9 compile attention for sm_90.
+    Producer warps load the next tile while the groups still compute, so that tiles that
+    are loaded before the loops have two buffers. Only one group at a time has its part
+    of the results in shared memory. Read in attention by Triton 3.6 and 3.9 for sm_90.
     """
     ahead = summary.peak(summary.live.shared, blocks, copies=0.0)
     waiting = _largest_store(summary, blocks) * (1 - 1 / needs.groups)
@@ -67,10 +67,10 @@ def specialized_work(
     work: KernelWork, summary: KernelSummary, blocks: Blocks, gpu: Device
 ) -> KernelWork:
     """
-    Return the work of a kernel if producer warps load.
+    Return the work of a kernel with producer warps.
 
-    These wait once for all loads of an iteration, and first for the tiles before the
-    loop.
+    The groups wait once for all loads of an iteration, and at first for the tiles that
+    are loaded before the loop.
     """
     if gpu.triton.specialized is None:
         return work

@@ -1,10 +1,9 @@
 """
 The time of groups of warps that compute in turns, while producer warps load.
 
-Each group has a part of the rows of a tile. It is in a product, or in what follows it;
-while one group is in one of them, another may be in the other: the groups share the
-matrix units and the vector lanes. Times are seconds; counts may be arrays, one element
-per choice of block sizes.
+Each group has a part of the rows of a tile, and alternates between products and vector
+operations. While one group computes products, another group may use the vector lanes.
+Times are seconds; counts may be arrays, one element per choice of block sizes.
 """
 
 from __future__ import annotations
@@ -14,16 +13,17 @@ import numpy as np
 from comet.cost.reals import Real
 
 TINY = float(np.finfo(float).tiny)
-"""The smallest time, which stands for none where something is divided by it."""
+"""The smallest time, in place of 0 as a divisor."""
 
 
 def in_turns(products: Real, others: Real, groups: Real) -> Real:
     """
     Return the time of the products and the other operations of some groups.
 
-    That is a closed network of two queues: the mean times follow from those of one
-    group alone, which does one after the other (Reiser and Lavenberg, "Mean-value
-    analysis of closed multichain queuing networks", Journal of the ACM 1980).
+    The groups are the customers of a closed network of two queues, the matrix units and
+    the vector lanes. By mean-value analysis, the times follow from those of one group
+    alone (Reiser and Lavenberg, "Mean-value analysis of closed multichain queuing
+    networks", Journal of the ACM 1980).
     """
     first, second = products / groups, others / groups
     time = first + second
@@ -42,7 +42,7 @@ def refilling(loading: Real, computing: Real, stages: Real) -> Real:
     """
     Return the least time of a loop whose buffers are loaded again as soon as possible.
 
-    `loading` is the latency of all its loads, one after another. A buffer is loaded,
-    then computed on; `stages` buffers are at it at a time.
+    `loading` is the latency of all its loads, one after another. Each buffer is loaded,
+    then computed on, and there are `stages` buffers.
     """
     return (loading + computing) / stages

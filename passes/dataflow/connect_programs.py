@@ -1,13 +1,13 @@
 """
 `connect-programs`: collectives in the kernels of one GPU -> channels between programs.
 
-Takes kernels with a node over a mesh axis inside the GPU. An all-gather there becomes a
-push of the program's tile, a signal, and a wait for those of the whole group, at the
-same place: the program keeps what it has in registers meanwhile. All-gathers that
-follow each other have one signal and one wait. In one among ranks, where all programs
-of a group have the same tile, their root pushes and signals. The kernel says how many
-programs have to run at the same time. Rejects all-gathers of what programs have shards
-of, and other collectives.
+Takes kernels with a node over a mesh axis inside the GPU. An all-gather in it becomes,
+at the same place, a push of the program's tile, a signal, and a wait for the tiles of
+the whole group; meanwhile the program keeps its other tiles in registers. Successive
+all-gathers have one signal and one wait. In an all-gather among ranks all programs of a
+group have the same tile, which their root pushes and signals. The kernel gets the
+number of programs that have to run at the same time. Rejects all-gathers of values of
+which programs have shards, and other collectives.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """
-What a node of a kernel reads from another node of the same kernel.
+Values that one node of a kernel reads from another node of the same kernel.
 
-The programs of a kernel are ordered only by flags. A channel whose producer is the
-first node orders both: its signal follows all stores of a program, and the second node
-waits for its own rank's message before it loads anything.
+Only flags order the programs of a kernel. A channel whose producer is the first node
+also orders its other stores: the signal follows all stores of a program, and the second
+node waits for the message of its own rank before it loads anything.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from comet.dialects.schedule import SpatialOp
 
 
 def node_result(value: SSAValue) -> OpResult | None:
-    """Return the result of a node, of any kernel, that `value` is, None otherwise."""
+    """Return the node result, in any kernel, that `value` is or views, else None."""
     value = program_value(viewed(value))
     if isinstance(value, OpResult) and isinstance(value.op, KernelOp):
         value = value.op.yielded[value.index]
@@ -38,7 +38,7 @@ def node_result(value: SSAValue) -> OpResult | None:
 
 
 def unawaited(node: SpatialOp, producers: KernelOp) -> Iterator[SSAValue]:
-    """Yield the operands from nodes of `producers` that no wait of `node` orders."""
+    """Yield the operands from nodes of `producers` that no wait of `node` covers."""
     for value, result in operands_from(node, producers):
         if _ordering_wait(node, value, result) is None:
             yield value
@@ -46,9 +46,10 @@ def unawaited(node: SpatialOp, producers: KernelOp) -> Iterator[SSAValue]:
 
 def local_waits(node: SpatialOp) -> dict[SSAValue, WaitOp]:
     """
-    Return the waits that order what `node` reads of other nodes of its kernel.
+    Return, for each operand from another node of the kernel, the wait that covers it.
 
-    Each is a wait of the kernel; before the load of the operand it is for the own rank.
+    It is a wait of the kernel for a channel; before the load of the operand, the node
+    waits for the message of its own rank.
     """
     kernel = node.parent_op()
     assert isinstance(kernel, KernelOp)
@@ -75,7 +76,7 @@ def _ordering_wait(
     """
     Return the wait of a kernel that orders an operand after `result`, None without one.
 
-    No wait does for a part, or several values: their slices are not those of `result`.
+    None for a slice or a concat, whose slices are not those of `result`.
     """
     if node_result(operand) is not result:
         return None
@@ -94,10 +95,10 @@ def is_signalled(
     node: SpatialOp, operand: SSAValue, result: OpResult, channel: SSAValue
 ) -> bool:
     """
-    Return whether a signal of a channel covers an operand of `node` from its own rank.
+    Return whether the signal of a channel also covers an operand of its own rank.
 
-    The signalling programs have computed the operand before, and a program has the same
-    slices of the operand and of what is sent.
+    The signalling programs must have computed the operand before, and a program must
+    have the same slices of the operand and of the sent value.
     """
     type_ = program_value(channel).type
     assert isinstance(type_, ChannelType)

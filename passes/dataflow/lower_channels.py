@@ -123,9 +123,9 @@ def tiles_per_block(producer: PushOp | StageOp, channel: ChannelOp) -> int:
     Return how many tiles of a grid belong to one block of a message.
 
     Each program computes one tile. Tiles for different ranks belong to different
-    messages, those of the programs of a group to one block. The root of a group stores
-    the tile that all its programs have. Along a dimension that ranks split into unequal
-    shards, some programs have no block.
+    messages. The tiles of a group of programs belong to one block; a tile that all of
+    them have is stored once, by the root. Along a dimension with unequal shards, some
+    programs have no block.
     """
     node = node_of(producer)
     if node is None or node.mesh_name is not None:
@@ -228,7 +228,7 @@ def _covers(channel: SSAValue, op: Operation) -> bool:
 def _lower_use(
     op: Operation, epoch: SSAValue, flags: SSAValue | None, memory: ChannelMemory
 ) -> None:
-    """Let an operation on a channel use the slot and the flags of an epoch."""
+    """Give an operation on a channel the slot and the flags of an epoch."""
     assert op.parent is not None
     epoch = inside(epoch, op.parent)
     flags = None if flags is None else inside(flags, op.parent)

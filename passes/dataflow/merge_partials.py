@@ -2,13 +2,14 @@
 `merge-partials`: dataflow level -> the same, with split reductions in one launch.
 
 A kernel whose programs split a reduction (split-K, split keys) stores partial results,
-and the next launch merges them. Here the last program to arrive at a tile merges it in
-the same launch, as the fix-up of split-K and stream-K does: each program adds to the
-counter of its tile after its stores, and none waits. The merging kernel gets the tiles
-of the first one, and may take the parts one after the other; its tiles, with the whole
-kernel of a program, have to fit. All programs may get other warps for that. `auto` does
-it where it is faster: a launch less, an exchange through L2 more, and fewer, larger
-tiles that are merged.
+and a second launch merges them. This pass makes it one launch, as the fix-up of split-K
+and stream-K: after its stores each program adds to the counter of its tile, and the
+last program to arrive merges the partial results of the tile. No program waits.
+
+The merging kernel gets the tiles of the first one, and may read the parts in a loop.
+The tiles of both must fit in one program; all programs may get another number of warps
+for that. `auto` merges where it is faster: there is one launch less, one more exchange
+through L2, and fewer, larger tiles to merge.
 
 Needs launch numbers. On several ranks both kernels exchange nothing with others.
 """

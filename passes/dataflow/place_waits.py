@@ -2,11 +2,12 @@
 `place-waits`: waits at the borders of kernels -> waits where programs wait.
 
 Needs lowered channels, and nodes with copies. A wait of a kernel moves into each node
-on the launch grid that loads what it is for: before the loop over sources, or into it
-if a source has several tiles, or to the start of the programs. There it takes views and
-returns them for the loads. A node first waits for what other programs of the same rank
-store. A wait does not move past a push, a stage or a signal; `verify-sync` rejects what
-then has no wait. Pushes, stages and signals move, too, see `place_sends`.
+on the launch grid that loads the awaited value: before the loop over sources, or into
+that loop if a source has several tiles, or to the start of the programs. There it takes
+views and returns them for the loads. A node first waits for the stores of other
+programs of the same rank. A wait does not move past a push, a stage or a signal;
+`verify-sync` rejects loads that have no wait then. `place_sends` moves pushes, stages
+and signals.
 """
 
 from __future__ import annotations

@@ -93,10 +93,10 @@ def communication_tiles(
     """
     Choose the tiles of a copy kernel for a message of these extents.
 
-    `awaited` has the tiles that consumers read along the dimensions of which they wait
-    for blocks. A block is no smaller than such a tile, if a program has enough
-    elements. The rest of a program's elements goes to the other dimensions, the
-    innermost first, and then to larger blocks.
+    `awaited` has the tiles of consumers along the dimensions whose blocks they wait
+    for. A block is no smaller than such a tile, if a program moves enough elements.
+    With the remaining elements, tiles grow along the other dimensions, the innermost
+    first, and then along the awaited ones.
     """
     shared = prod(extents.values()) // rules.programs
     work = max(rules.min_elements, min(rules.max_elements, shared))

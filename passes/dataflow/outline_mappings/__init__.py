@@ -2,11 +2,10 @@
 `outline-mappings`: elementary level -> dataflow level, where one mapping is too few.
 
 A mapping of COMET files is one tile tree over tensors with one name for each dimension.
-A graph that sees a computed value under other names, in part, or joined with others
-becomes a chain of mappings, each in a module of its own beside the function: the views
-between them show tensors in the root memory. So does a graph with two extents of a
-dimension. A function that one mapping holds stays as it is, unless `mappings` says how
-to cut it.
+If a graph has views of computed values (renames, slices, concats), or a dimension with
+two extents, it becomes a chain of mappings, each in a module of its own beside the
+function. The views are between the mappings, of tensors in the root memory. A function
+that one mapping can hold stays as it is, unless `mappings` says how to cut it.
 """
 
 from __future__ import annotations
