@@ -76,7 +76,8 @@ def left_out(shapes: Mapping[NodeOp, Shape]) -> str:
     for node, shape in shapes.items():
         groups.setdefault((shape, node.mesh_shape), []).append(node.level_name)
     return "; ".join(
-        f"{x * y} of the {columns * rows} instances of {', '.join(names)} are used"
+        f"{x * y} of the {columns * rows} instances of {', '.join(names)} "
+        f"{'is' if x * y == 1 else 'are'} used"
         for ((x, y), (columns, rows)), names in groups.items()
     )
 

@@ -38,6 +38,15 @@ def test_instances_of_all_levels_that_span_the_axes_are_left_out():
     )
 
 
+def test_one_instance_is_used():
+    module = run_passes(
+        parse_module(SOFTMAX),
+        f'{attached((3, 5))},select-instances{{axes="cx=1,cy=1"}}',
+    )
+    said = left_out(attached_system(module))
+    assert said == ("1 of the 15 instances of GB is used",)
+
+
 @one_of(2)
 @pytest.mark.parametrize(
     ("parts", "left", "distribute"),
