@@ -207,6 +207,12 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
         "(a.index_put((a > 0,), b.sum()) + 1, aten.index_put(b, [c > 0], b[:1, 0]))",
         ((2, 9), (3, 4), (3,)),
     ),
+    "positions between": (
+        "(F.interpolate(a, scale_factor=2), F.interpolate(a, (3, 7)), "
+        "F.interpolate(a, scale_factor=2, mode='bilinear'), "
+        "F.interpolate(a, (5, 3), mode='bilinear', align_corners=True))",
+        ((1, 2, 2, 3),),
+    ),
     "rolled": (
         "(a.roll((1, -2), (0, 1)) + b, a.roll(3), a.roll(3, 0))",
         ((3, 4), (4,)),
@@ -446,6 +452,10 @@ CASES: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
 
 REFUSED: Mapping[str, tuple[str, tuple[Shape, ...]]] = {
     "aten.sinh": ("a.sinh() + 1", ((3,),)),
+    "aten.multilabel_margin_loss_forward": (
+        "F.multilabel_margin_loss(a, ids % 4 - 1)",
+        ((2, 3),),
+    ),
     "sums of 131 positions": ("a.cumsum(0)", ((131,),)),
     "a product of 9 numbers": ("a.prod(0)", ((9, 2),)),
     "a division of i64 by -2": ("ids % -2 + a", ((3,),)),
