@@ -330,6 +330,15 @@ def doubled(x: Tensor) -> Tensor:
     return x + x
 
 
+def of_export() -> list[str]:
+    """Return the programs of a model, and of what `torch.export` has made of it."""
+    model, x = nn.Linear(4, 3), torch.ones(2, 4)
+    return [
+        str(comet.from_torch(each, x))
+        for each in (model, torch.export.export(model, (x,)))
+    ]
+
+
 def mistake(call: Callable[[], object]) -> str:
     """Return the sentence of the error that a call raises."""
     try:
@@ -390,6 +399,7 @@ def main() -> None:
             comet.from_torch(in_halves, torch.ones(3, 4, dtype=torch.half))
         ),
         "inverted": inverted(),
+        "of export": of_export(),
         "warnings": sorted(slow),
         "strict": refused(HARDWARE | {"strict": True}),
         "options": [
@@ -407,6 +417,10 @@ def main() -> None:
             mistake(partial(comet.from_torch, decided, torch.randn(3))),
             mistake(partial(comet.from_torch, torch.t, torch.randn(3, 4))),
             mistake(partial(comet.from_torch, torch.relu, torch.ones(3).double())),
+            mistake(partial(comet.from_torch, torch.cov, torch.ones(3, 4))),
+            mistake(
+                partial(comet.from_torch, torch.mm, torch.ones(2, 3), torch.ones(4, 5))
+            ),
         ],
     }
     found["printed"] = printed(json.loads(Path(sys.argv[1]).read_text()))

@@ -33,6 +33,7 @@ from comet.pytorch.decompositions import decompositions
 from comet.pytorch.groups import named
 from comet.pytorch.importer import (
     imported,
+    line_of,
     meta_of,
     refusal,
 )
@@ -159,7 +160,12 @@ def _options(given: Mapping[str, object]) -> Options:
 
 
 class _Support(OperatorSupportBase):
-    """The nodes that have a translation, and why others have none."""
+    """
+    The nodes that have a translation, and why others have none.
+
+    `reasons` has why for the name of an op, and `lines` has for a reason the first line
+    of the model to which it applies, where torch knows it.
+    """
 
     def __init__(self, device: torch.device, obstacles: Mapping[str, str]) -> None:
         """Refuse the collectives of groups to which there is an obstacle."""
@@ -167,6 +173,7 @@ class _Support(OperatorSupportBase):
         self._obstacles = obstacles
         self._known: dict[fx.Node, bool] = {}
         self.reasons: dict[str, str] = {}
+        self.lines: dict[str, str] = {}
 
     def is_node_supported(
         self, submodules: Mapping[str, torch.nn.Module], node: fx.Node
@@ -196,6 +203,8 @@ class _Support(OperatorSupportBase):
         if reason is None:
             return True
         self.reasons[op_name(node)] = reason
+        if line := line_of(node):
+            self.lines.setdefault(reason, line)
         return False
 
 
@@ -246,7 +255,7 @@ def _partitioned(
         # A part without inputs makes constants, and torch knows on which device.
         if isinstance(part, fx.GraphModule) and part.graph.find_nodes(op="placeholder"):
             setattr(fused, name, _region(part, device, options))
-    for message in _by_reason(support.reasons):
+    for message in _by_reason(support):
         _slow(message, options)
     return fused
 
@@ -272,15 +281,16 @@ def _in_order(graph: fx.GraphModule, support: _Support) -> Generator[None]:
     graph.recompile()
 
 
-def _by_reason(reasons: Mapping[str, str]) -> Iterator[str]:
+def _by_reason(support: _Support) -> Iterator[str]:
     """Yield a sentence for each reason why ops run in torch; it names two of them."""
     alike: defaultdict[str, list[str]] = defaultdict(list)
-    for name, reason in reasons.items():
+    for name, reason in support.reasons.items():
         alike[reason].append(name)
     for reason, names in alike.items():
         more = f" and {len(names) - 2} more" if len(names) > 2 else ""
         verb = "run" if len(names) > 1 else "runs"
-        yield f"{', '.join(names[:2])}{more} {verb} in torch: {reason}"
+        where = f" ({line})" if (line := support.lines.get(reason)) else ""
+        yield f"{', '.join(names[:2])}{more} {verb} in torch: {reason}{where}"
 
 
 def _device_of(graph: fx.GraphModule) -> torch.device:

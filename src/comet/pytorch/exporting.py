@@ -7,7 +7,7 @@ from inspect import signature
 
 import torch
 from torch import distributed, fx
-from torch.export import export
+from torch.export import ExportedProgram, export
 from torch.export.graph_signature import OutputKind
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from xdsl.dialects.builtin import ModuleOp
@@ -33,9 +33,11 @@ class _Function(torch.nn.Module):
 
 
 def _module_of(
-    model: Callable[..., object], inputs: Sequence[object]
+    model: Callable[..., object] | ExportedProgram, inputs: Sequence[object]
 ) -> torch.nn.Module:
     """Return a model as a module; raise UsageError if it does not take `inputs`."""
+    if isinstance(model, ExportedProgram):
+        model = model.module()
     if not callable(model):
         kind = type(model).__name__
         raise UsageError(f"from_torch: a model is a module or a function, not {kind}")
@@ -57,6 +59,22 @@ def _module_of(
     return model if is_module else _Function(model)
 
 
+def _exported(
+    module: torch.nn.Module, inputs: Sequence[torch.Tensor]
+) -> ExportedProgram:
+    """Return what `torch.export` traces; raise UsageError for what it cannot trace."""
+    try:
+        return export(module, tuple(inputs))
+    except GuardOnDataDependentSymNode:
+        raise
+    except Exception as error:  # Whatever the code of a model raises.
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise UsageError(
+            f"from_torch: torch.export does not trace the model ({reason}); call "
+            "torch.export.export with it, which says where"
+        ) from error
+
+
 def _without_assertions(graph: fx.Graph) -> fx.Graph:
     """Remove what `torch.export` checks of types and shapes while a model runs."""
     for node in [*graph.nodes]:
@@ -74,7 +92,7 @@ def _imported(
 
         found = spread(module, inputs)
         return imported(found.graph, name, found.shards, found.group)
-    exported = export(module, tuple(inputs))
+    exported = _exported(module, inputs)
     pure = exported.run_decompositions(with_whole_attention())  # pyright: ignore[reportUnknownMemberType]
     outputs = pure.graph_signature.output_specs
     changes = [each for each in outputs if each.kind != OutputKind.USER_OUTPUT]
@@ -89,13 +107,16 @@ def _imported(
 
 
 def from_torch(
-    model: Callable[..., object], *inputs: torch.Tensor, name: str = "main"
+    model: Callable[..., object] | ExportedProgram,
+    *inputs: torch.Tensor,
+    name: str = "main",
 ) -> ModuleOp:
     """
     Return what a model computes as a program of elementary ops, without its gradients.
 
-    `model` is a `torch.nn.Module`, or a function of tensors; it is traced with `inputs`
-    by `torch.export`, so shapes are those of `inputs`, and may be on the device `meta`.
+    `model` is a `torch.nn.Module`, a function of tensors, or what `torch.export` has
+    made of one; it is traced with `inputs` by `torch.export`, so shapes are those of
+    `inputs`, and may be on the device `meta`.
     The function `name` takes the parameters and buffers of the model, and then the
     inputs, each in the order of memory and without axes of one element; axes that the
     program cuts, such as those of heads, are several. Behind these it takes a seed for
@@ -109,7 +130,10 @@ def from_torch(
         try:
             found = _imported(_module_of(model, inputs), inputs, name)
         except UnsupportedError as error:
-            raise UsageError(f"from_torch: {error} has no translation") from error
+            raise UsageError(
+                f"from_torch: {error}; compute it outside of the model, or by ops that "
+                "docs/pytorch.md lists"
+            ) from error
         except GuardOnDataDependentSymNode as error:
             raise UsageError(
                 "from_torch: the model decides by the value of a tensor; compute both "

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import signature
+from pathlib import Path
 from typing import cast
 
 import torch
@@ -116,11 +118,33 @@ def meta_of(node: fx.Node) -> tuple[torch.Tensor, ...]:
     return tuple(value for value in values if isinstance(value, torch.Tensor))
 
 
+def untranslated(what: str) -> str:
+    """Return a clause: that there is no translation of `what`, a noun."""
+    return f"there is no translation of {what}"
+
+
+def line_of(node: fx.Node) -> str | None:
+    """
+    Return the line of a model that calls a node, as `model.py:12`, if torch knows it.
+
+    It is the innermost line that is neither in torch nor here.
+    """
+    calls = _CALLS.findall(node.meta.get("stack_trace") or "")
+    of_models = [call for call in calls if not call[0].startswith(_NO_MODEL)]
+    return ":".join(of_models[-1]) if of_models else None
+
+
+_CALLS = re.compile(r'File "([^"]+)", line (\d+)')
+"""A call in a stack trace: file and line."""
+_NO_MODEL = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
+"""The folder of torch, and ours, where a function becomes a module."""
+
+
 def result_of(tensor: torch.Tensor) -> Result:
     """Return shape and element type; raise UnsupportedError for those we lack."""
     if tensor.dtype not in ELEMENTS:
         known = ", ".join(str(dtype).removeprefix("torch.") for dtype in ELEMENTS)
-        raise UnsupportedError(f"the type {tensor.dtype}, which is none of {known},")
+        raise UnsupportedError(f"the type {tensor.dtype}, which is none of {known}")
     if any(isinstance(extent, torch.SymInt) for extent in tensor.shape):
         raise UnsupportedError("a shape that the numbers of a tensor decide")
     if 0 in tensor.shape:
@@ -170,14 +194,14 @@ def refusal(node: fx.Node) -> str | None:
 
     try:
         if not meta_of(node):
-            return "a value that is no tensor"
+            return untranslated("a value that is no tensor")
         for tensor in meta_of(node):
             result_of(tensor)
         traced(t, node, value_of)
     except UnsupportedError as error:
-        return str(error)
+        return untranslated(str(error))
     except IndexError:
-        return "an operand that is no tensor"
+        return untranslated("an operand that is no tensor")
     return None
 
 
@@ -239,7 +263,10 @@ def _naming(node: fx.Node) -> Generator[None]:
     try:
         yield
     except UnsupportedError as error:
-        raise UnsupportedError(f"{node.name} ({what}): {error}") from error
+        where = f", {line}" if (line := line_of(node)) else ""
+        raise UnsupportedError(
+            f"{node.name} ({what}){where}: {untranslated(str(error))}"
+        ) from error
 
 
 def _flat(results: object) -> Sequence[object]:
