@@ -1,4 +1,4 @@
-"""Groups of candidates that are made when their turn comes, the lowest bound first."""
+"""Groups of candidates that are made lazily, the group with the lowest bound first."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Group(Generic[T]):
-    """Candidates that are made late, as making them takes time, too."""
+    """Candidates that are made only when needed, as making them takes time."""
 
     label: str
     bound: Cost
     """A lower bound of the cost of all of them."""
     rank: float
-    """Of equal bounds, the one of the group with the lowest rank goes first."""
+    """Of groups with equal bounds, the one with the lowest rank is first."""
     make: Callable[[], Sequence[Candidate[T]]]
 
 

@@ -132,7 +132,7 @@ def check_kernel(kernel: KernelOp) -> None:
 
 
 def _persistence(kernel: KernelOp) -> str | None:
-    """No program waits for a tile that another does only after its first one."""
+    """No program waits for a tile that another one computes after its first tile."""
     launches = (node.launch for node in kernel.nodes)
     if any(launch is not None and launch.persistent for launch in launches):
         return unfit_for_tiles(kernel)
@@ -162,7 +162,7 @@ def _unawaited(node: SpatialOp, kernel: KernelOp) -> Iterator[SSAValue]:
 
 
 def _covers(result: OpResult, flags: FlagsOp) -> bool:
-    """Whether a signal of some flags covers what a node stores as its result."""
+    """Whether a signal of these flags covers the stores of a node's result."""
     assert isinstance(result.op, SpatialOp)
     signals = (op for op in result.op.body.block.ops if isinstance(op, SignalOp))
     stored = result.op.yielded[result.index]

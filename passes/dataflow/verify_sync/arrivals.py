@@ -1,12 +1,12 @@
 """
 The rules of `verify-sync` for programs that arrive at counters.
 
-All programs of the first node store, then arrive; the last one at a counter runs the
-second node for its block. It reads only what the programs that arrived there stored,
-if both nodes cut the block alike and the counter counts all these programs. None
-waits, so that the launch ends however many of its programs run at the same time. Where
-programs share a list of tiles, the parts of a block are as many as the list says, and
-only those are stored, arrive and are merged.
+All programs of the first node store, then arrive at a counter; the last one to arrive
+runs the second node for the block of the counter. It reads only stores of the programs
+that arrived there, if both nodes cut the block in the same way and the counter counts
+all these programs. No program waits, so that the launch ends with any number of
+programs that run at the same time. If programs share a list of tiles, a block has as
+many parts as the list says, and only these are stored and merged.
 """
 
 from __future__ import annotations

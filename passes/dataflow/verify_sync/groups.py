@@ -1,17 +1,18 @@
 """
 The rules of `verify-sync` for programs of one GPU that exchange.
 
-They share the memory of a receive buffer. Each program stores a tile, signals and waits
-at one place, so that all that wait have signalled: a group whose programs run at the
-same time ends. Groups are launched in order, and each needs only itself: the kernel
-ends if as many programs as a group has run at the same time. A tile has a place of its
-own, which the next launch, that begins when this one has ended, uses again.
+The programs of a group share a receive buffer. Each program stores a tile, signals and
+waits at one place, so that a waiting program has signalled. So a group ends if all its
+programs run at the same time. Groups are launched in order, and none needs another one:
+the kernel ends if as many programs run at the same time as a group has. Each tile has a
+place of its own in the buffer; the next launch, which begins after this one has ended,
+uses it again.
 
-Groups on several ranks may exchange as well. All programs of a group have the same
-value then, and its root stores and signals it. A group waits only for the one with its
-number on each other rank. All ranks launch their groups in this order, so that the
-first group that has not ended on every rank runs on all of them, or comes next: it
-ends, too, with as many programs of each rank as a group has.
+Groups on several ranks may exchange, too. All programs of a group then have the same
+value, which its root stores and signals. A group waits only for the group of the same
+number on each other rank. All ranks launch their groups in this order. So the first
+group that has not ended on every rank runs on all of them, or is the next to run, and
+it ends, too, if each rank runs as many programs at the same time as a group has.
 """
 
 from __future__ import annotations

@@ -1,15 +1,20 @@
 """
-The rules of `verify-sync`: each says why a receive buffer is used wrongly, or None.
+The rules of `verify-sync`: each returns an error in the use of a receive buffer, or
+None.
 
-Together they prove by induction over the launches of a program that it is right. A rank
-waits for the signals of all programs that make a block, each after its stores (release,
-fence, acquire, scope). These signals come from kernels that all ranks launch before the
-one that waits, so that the earliest waiting kernel makes progress. A rank that produces
-for launch e + 2 has received a signal of every rank in launch e + 1, which that rank
-entered only after it had read all of launch e: the slot is free. Programs of groups
-that wait for other ranks wait for the group of the same number there (`groups`). The
-receive buffer of an input is written by the caller, before a launch and after the last
-one has ended.
+Together they prove, by induction over the launches of a program:
+
+* Loads see the stores. A rank waits for the signals of all programs that compute a
+  block, each of which comes after the stores (release, fence, acquire, scope).
+* Every wait ends. The signals come from kernels that all ranks launch before the one
+  that waits, so that the earliest waiting kernel makes progress.
+* No rank overwrites what another rank still reads. A rank that stores in launch e + 2
+  has received a signal of every rank in launch e + 1, and each rank began that launch
+  after it had read all of launch e: the slot is free.
+
+Groups of programs wait for the group of the same number on other ranks (`groups`). The
+caller writes the receive buffer of an input before a launch, after the last launch has
+ended.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """
-How many signals the programs of a launch give to each flag, for `verify-sync`.
+How many signals each flag gets from the programs of a launch, for `verify-sync`.
 
-They are counted tile by tile, and not by the factors of blocks and grid as
-`lower-channels` does, so that one finds an error of the other.
+The signals are counted tile by tile, while `lower-channels` computes them from the
+factors of blocks and grid: so each of the two would find an error of the other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def signals_of_blocks(
     wiring: Wiring, producer: Producer, flags: FlagsOp
 ) -> frozenset[int]:
     """
-    Return the numbers of signals that flags get in a launch: one, if all get as many.
+    Return the different numbers of signals that flags get in a launch.
 
     The programs of a group all signal to one flag where they share a memory; otherwise
     its root signals for all of them.
@@ -49,8 +49,8 @@ def _starts_in_blocks(cuts: Sequence[Cut], extent: int, blocks: int) -> frozense
     """
     Return how many of the tiles of a dimension begin in each of its blocks.
 
-    Of one block all programs signal, also those whose tile is behind the end; of
-    several, those whose tile is in none do not signal.
+    If there is one block, all programs signal, also those whose tile is beyond the end.
+    If there are several, programs whose tile is in none of them do not signal.
     """
     offsets = [range(0, cut.factor * cut.tile, cut.tile) for cut in cuts]
     starts = [sum(parts) for parts in product(*offsets)]
