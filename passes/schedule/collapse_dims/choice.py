@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -132,7 +133,7 @@ def chosen_runs(func: FuncOp, system: SystemOp) -> Mapping[str, tuple[Run, ...]]
     needs = _dependences_of(nodes)
     chosen = dict(zip(nodes, _present(func, system), strict=True))
     for stage in needs.stages():
-        chosen |= _fastest(stage, chosen, others, prices)
+        chosen |= _FormSearch(stage, chosen, others, prices).fastest()
     return {
         node.node_name or "": form.runs for node, form in chosen.items() if form.runs
     }
@@ -164,53 +165,67 @@ def _merged_later(nodes: Sequence[SpatialOp]) -> Iterator[SpatialOp]:
                 yield from (reader, split)
 
 
-def _fastest(
-    stage: Dependences[SpatialOp],
-    present: Mapping[SpatialOp, Form],
-    others: Mapping[SpatialOp, Sequence[Form]],
-    prices: LaunchPrices[Form],
-) -> Mapping[SpatialOp, Form]:
-    """
-    Return a form of each kernel of a stage, so that the launches take least time.
+ChosenForms: TypeAlias = Mapping[SpatialOp, Form]
+"""A form of each kernel of a stage."""
 
-    A coordinate descent: each kernel in turn gets the best of its forms. It starts once
-    from the present forms, and once from the forms that are fastest in launches of
-    their own.
-    """
-    varied = [node for node in stage.kernels if others[node]]
-    start = {node: present[node] for node in stage.kernels}
-    if not varied:
-        return start
 
-    def seconds(forms: Mapping[SpatialOp, Form]) -> float:
-        # Less than some nanoseconds is no reason for other dimensions.
-        return round(seconds_of_launches(stage.mapped(forms.__getitem__), prices), 8)
+@dataclass(frozen=True)
+class _FormSearch:
+    """The search for the forms of the kernels of a stage that make it fastest."""
 
-    def time(forms: Mapping[SpatialOp, Form]) -> PlanTime:
-        bound = bound_of_launches(stage.mapped(forms.__getitem__), prices)
-        return PlanTime(seconds(forms), bound)
+    stage: Dependences[SpatialOp]
+    present: ChosenForms
+    others: Mapping[SpatialOp, Sequence[Form]]
+    prices: LaunchPrices[Form]
 
-    def descended(forms: Mapping[SpatialOp, Form]) -> Mapping[SpatialOp, Form]:
+    def fastest(self) -> ChosenForms:
+        """
+        Return a form of each kernel, so that the launches of the stage take least time.
+
+        A coordinate descent: each kernel in turn gets the best of its forms. It starts
+        once from the present forms, and once from the forms that are fastest in
+        launches of their own.
+        """
+        present = {node: self.present[node] for node in self.stage.kernels}
+        varied = [node for node in self.stage.kernels if self.others[node]]
+        if not varied:
+            return present
+        alone = {
+            node: min(self._forms(node), key=lambda form: form.seconds)
+            for node in present
+        }
+        descents = (self._descended(start, varied) for start in (present, alone))
+        best = min(descents, key=self._seconds)
+        return {**best, **{node: self._recorded(node, best) for node in varied}}
+
+    def _forms(self, node: SpatialOp) -> Sequence[Form]:
+        return (self.present[node], *self.others[node])
+
+    def _descended(
+        self, forms: ChosenForms, varied: Sequence[SpatialOp]
+    ) -> ChosenForms:
+        """Return the forms after each varied kernel in turn got its best form."""
         for node in varied:
-            tried = ({**forms, node: form} for form in (present[node], *others[node]))
-            forms = min(tried, key=seconds)
+            tried = ({**forms, node: form} for form in self._forms(node))
+            forms = min(tried, key=self._seconds)
         return forms
 
-    def noted(node: SpatialOp, forms: Mapping[SpatialOp, Form]) -> Form:
-        """Return the form of a kernel, and record what others would cost."""
-        tried = (present[node], *others[node])
+    def _recorded(self, node: SpatialOp, forms: ChosenForms) -> Form:
+        """Return the best form of a kernel, and record the times with the others."""
         candidates = [
-            timed(form.label, form, partial(time, {**forms, node: form}))
-            for form in tried
+            timed(form.label, form, partial(self._time, {**forms, node: form}))
+            for form in self._forms(node)
         ]
         return cheapest("dimensions", f"@{node.node_name}", candidates).result
 
-    alone = {
-        node: min((form, *others[node]), key=lambda each: each.seconds)
-        for node, form in start.items()
-    }
-    best = min(map(descended, (start, alone)), key=seconds)
-    return {**best, **{node: noted(node, best) for node in varied}}
+    def _seconds(self, forms: ChosenForms) -> float:
+        # Less than some nanoseconds is no reason for other dimensions.
+        launched = self.stage.mapped(forms.__getitem__)
+        return round(seconds_of_launches(launched, self.prices), 8)
+
+    def _time(self, forms: ChosenForms) -> PlanTime:
+        launched = self.stage.mapped(forms.__getitem__)
+        return PlanTime(self._seconds(forms), bound_of_launches(launched, self.prices))
 
 
 def _present(func: FuncOp, system: SystemOp) -> Iterator[Form]:
