@@ -1,5 +1,6 @@
 """The figures of kernels: read once for equal ones, and for no others."""
 
+from collections.abc import Hashable
 from dataclasses import replace
 from functools import partial
 
@@ -47,7 +48,8 @@ def test_plans_of_copies_are_those_without_a_memory(monkeypatch: pytest.MonkeyPa
     module = bsp()
     system = attached_system(module)
     gpu, levels, read = device_of(system), gpu_levels(system), list[KernelOp]()
-    monkeypatch.setattr(node_figures, "_KNOWN", Recent(node_figures.MOST_KNOWN))
+    empty = Recent[Hashable, tuple[NodeFigures, ...]](node_figures.MOST_KNOWN)
+    monkeypatch.setattr(node_figures, "_KNOWN", empty)
     options = [PatternOptions(pattern) for pattern in PATTERNS]
     options += [PatternOptions(pattern, blocks=(("M", 4),)) for pattern in PATTERNS]
     copies = [with_pattern(module, each) for each in 2 * options]

@@ -1,5 +1,6 @@
 """The three taxes of launch plans: they add up, and follow what causes them."""
 
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -85,7 +86,8 @@ def test_only_equal_kernels_are_timed_once(
     launch: Launch, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The memory of times holds for all plans."""
-    monkeypatch.setattr(timeline, "_TIMES", Recent(timeline.MOST_TIMED))
+    empty = Recent[Hashable, Sequence[NodeTime]](timeline.MOST_TIMED)
+    monkeypatch.setattr(timeline, "_TIMES", empty)
     timed = list[Launch]()
 
     def noting(step: Launch, gpus: Machine) -> list[NodeTime]:
