@@ -1,9 +1,9 @@
 """
-Times that know on what they are spent.
+Times with a breakdown by resource.
 
-A time is that of one resource, a sum of times, or the longest of several, of which only
-that one counts. So every time is divided among resources, whose parts add up to it; the
-largest part is what *bounds* the time. Times are seconds; they may be arrays, one
+A time is the time of one resource, a sum of times, or the longest of several times, of
+which only that one counts. So every time is divided among resources, whose parts add up
+to it; the largest part *bounds* the time. Times are seconds; they may be arrays, one
 element per choice of block sizes.
 """
 
@@ -130,6 +130,6 @@ def either(condition: Truth, then: Spent, otherwise: Spent) -> Spent:
 
 
 def _of(values: Real | Truth, choice: int) -> float:
-    """Return the number of one choice; what is no array is that of all choices."""
+    """Return the number of one choice; a single number holds for all choices."""
     numbers = np.asarray(values, dtype=float).ravel()
     return float(numbers[choice] if numbers.size > 1 else numbers[0])

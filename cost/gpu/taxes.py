@@ -36,7 +36,7 @@ TIME_KIND: Mapping[SegmentKind, TimeKind] = {
 
 @dataclass(frozen=True)
 class Taxes:
-    """The time of a plan, or of one step of it, by what it is spent on."""
+    """The time of a plan, or of one step of it, divided into computing and taxes."""
 
     busy: float = 0.0
     launch: float = 0.0

@@ -59,7 +59,7 @@ def program_needs(
     """
     Return the resources of a multiprocessor that a program needs.
 
-    `registers` are those of a thread, if they are known.
+    `registers` are the registers of a thread, if they are known.
     """
     blocks = Evaluated.of(summary, blocks)
     if registers is None:
@@ -86,7 +86,7 @@ def kernel_work(
     """
     Return the work of a kernel, which `kernel_time` prices.
 
-    `needs` are those of its programs, if they are known.
+    `needs` are the needs of its programs, if they are known.
     """
     blocks = Evaluated.of(summary, blocks)
     work = KernelWork(

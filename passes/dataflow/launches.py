@@ -206,7 +206,7 @@ def waits(node: SpatialOp) -> bool:
 
 
 def extents_around(node: SpatialOp) -> dict[str, int]:
-    """Return the extents of what a node loads and stores."""
+    """Return the extents of the values that a node loads and stores."""
     return joined_extents((*node.ins, *node.outs))
 
 

@@ -306,7 +306,7 @@ class _NodeModel:
 
     @property
     def pipelines_tiles(self) -> bool:
-        """Whether the software pipeline is that of the loop over tiles."""
+        """Whether the loop over tiles is the one that is pipelined."""
         return not self.waits and bool(pipelines_tiles(self.summary, self.blocks))
 
     @property

@@ -3,7 +3,7 @@ Pushes, stages and signals at the borders of kernels -> where programs store and
 
 A part of `place-waits`. A push or stage is placed after the copy that stores the tile
 to memory, or replaces it if nothing else reads that memory. A signal is the last op of
-a program, and covers what it has stored.
+a program, and covers its stores.
 """
 
 from __future__ import annotations

@@ -72,14 +72,19 @@ class LowerViewsPass(FunctionPass):
     """
     Copy the operands of views that have no strides, and write pads as concats.
 
-    Before: any pads, slices, concats, renames and scatters to ranks. After: no pads; a
-    rank loads its shard of what a scatter splits (`compound.gather`); a slice names its
-    dimension; signs are factors of a concat; operands of views are copied
-    (`compound.map copy`) if they have no strides in one tensor, or come from other
-    ranks; and so are views and positions that are returned or sent, and what
-    `compound.scatter_add` adds, unless an op makes it, and none of its ids.
-    Without ranks, a renaming of what an op makes is returned as it is: it is the memory
+        Before: any pads, slices, concats, renames and scatters to ranks. After:
+
+    * no pads; a scatter is a `compound.gather`, by which a rank loads its shard; a
+    slice
+      names its dimension; signs are factors of a concat;
+    * copies (`compound.map copy`) of operands of views that have no strides in one
+      tensor, or come from other ranks; of views and positions that are returned or
+      sent; and of values that `compound.scatter_add` adds, unless an op computes them
+      on which the ids do not depend.
+
+    Without ranks, a rename of a computed result is returned as it is: it is the memory
     that a kernel stores, with another shape.
+
     """
 
     name = "lower-views"

@@ -44,8 +44,8 @@ class UseReciprocalsPass(FunctionPass):
     Divide once by each number, and multiply by the reciprocal.
 
     Before: `map div` in f32 or f64 by a constant, or by a value with fewer elements
-    than the quotient. After: `map mult` by a constant, by `map rsqrt` of what the
-    divisor is the root of, or by 1 divided by the divisor. All other quotients stay.
+    than the quotient. After: `map mult` by a constant; by `map rsqrt`, if the divisor
+    is a square root; or by 1 divided by the divisor. All other quotients stay.
     """
 
     name = "use-reciprocals"

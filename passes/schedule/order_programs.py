@@ -121,8 +121,8 @@ def group_sizes(node: SpatialOp, dims: Collection[str]) -> list[int]:
     """
     Return the sizes of groups of tiles that may advance together along `dims`.
 
-    They are those of the loops before the last one of several tiles: powers of two, as
-    a group has no more tiles than these loops. None where the launch has groups.
+    Powers of two up to the number of tiles of the loops before the last one of several
+    tiles. None if the launch has groups already.
     """
     split = [loop for loop in node.loops if loop.factor > 1]
     if node.launch is None or node.launch.group > 1 or split[-1].dim not in dims:

@@ -59,7 +59,8 @@ def _level(out: SSAValue, tile: SSAValue, loops: Sequence[LoopAttr]) -> str | No
     """
     Return the level of a result after some loops.
 
-    If they concatenate its tiles it is that of the node's result, else that of a tile.
+    The level of the node's result if the loops concatenate its tiles, else that of a
+    tile.
     """
     names = names_of(out)
     concatenated = any(loop.factor > 1 and loop.dim in names for loop in loops)

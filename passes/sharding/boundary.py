@@ -69,7 +69,7 @@ def check_boundary(func: FuncOp, mesh: MeshOp, name: str) -> None:
     """
     Check that the shardings of the signature fit its values and the mesh.
 
-    Raises PassFailedException if one does not; `name` is that of the pass.
+    Raises PassFailedException if one does not; `name` is the name of the pass.
     """
     boundary, signature = boundary_of(func), func.function_type
     sides = (

@@ -119,7 +119,7 @@ def exact_loops(node: SpatialOp, ranks: RankLoops) -> set[int]:
 
 
 def signals_of(kernel: KernelOp, node: SpatialOp) -> tuple[SignalOp, ...]:
-    """Return the signals of what a node stores to channels."""
+    """Return the signals that cover the stores of a node to channels."""
     stored = {program_value(op.channel) for op in producers_in(kernel, node)}
     signals = (op for op in kernel.walk() if isinstance(op, SignalOp))
     return tuple(op for op in signals if program_value(op.channel) in stored)

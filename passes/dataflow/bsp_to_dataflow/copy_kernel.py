@@ -46,7 +46,7 @@ class CopyRules:
 
 
 def copy_rules(system: SystemOp) -> CopyRules:
-    """Return the rules of a machine with GPUs; defaults for what it does not say."""
+    """Return the limits of a machine with GPUs; defaults for missing fields."""
     figures = GPU_DEFAULTS if system.gpu is None else system.gpu.figures
     count = partial(integer, figures)
     taken = count("thread_registers") + count("spare_registers")

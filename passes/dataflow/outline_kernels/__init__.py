@@ -217,7 +217,9 @@ class _PlanBuilder:
         return dataflow.ProgramOp(self._inputs, types, Region(self._block))
 
     def _renamed(self, value: SSAValue) -> SSAValue:
-        """Return a result in the plan, behind renamings of what a kernel stores."""
+        """
+        Return a result in the plan, with the renames that follow the stored value.
+        """
         if value not in self._values:
             assert isinstance(value.owner, RenameOp)
             self._renamed(value.owner.input)

@@ -56,8 +56,8 @@ def earliest(graph: Graph) -> dict[Operation, int]:
     """
     Return the first mapping that can compute each op, which makes them the fewest.
 
-    A mapping reads a view of what an earlier one has written, and has one extent of
-    each dimension. A cast is where its operand is computed.
+    A mapping reads views of results of earlier mappings only, and has one extent of
+    each dimension. A cast is in the mapping that computes its operand.
     """
     ready: dict[SSAValue, int] = {}
     places: dict[Operation, int] = {}
@@ -183,7 +183,7 @@ def _check_mappings(chain: Chain, named: Mapping[SSAValue, str]) -> None:
 
 
 def _follows(op: Operation, places: Places) -> bool:
-    """Return whether `op` is a cast of what a mapping computes: it is there, too."""
+    """Return whether `op` is a cast of a value that the mapping computes."""
     return isinstance(op, CastOp) and op.input.owner in places
 
 

@@ -203,7 +203,12 @@ def _most_registers(launch: PersistentKernel, programs: int, device: Device) -> 
 
 
 def _thread_share(launch: PersistentKernel, share: int, device: Device) -> int:
-    """Return the registers of a multiprocessor over threads of a program x `share`."""
+    """
+    Return the registers of a multiprocessor, over `share` and the threads of a program.
+
+    With a number of programs as `share`, these are the registers of a thread; with the
+    registers of a thread, the number of programs.
+    """
     assert launch.kernel.launch is not None
     threads = device.limits.warp_threads * launch.kernel.launch.warps
     return int(device.limits.register_bytes) // REGISTER // (threads * share)

@@ -7,10 +7,10 @@ constant is scaled for free, another value by a multiplication. So each op is on
 two sides, scaled or not, and a use across the sides costs a multiplication: the
 cheapest choice is a minimum cut (`minimum_cut`).
 
-What a mask hides is very low, or minus infinity. A row of only low numbers has the
-difference 0 from its maximum, one of infinities has NaN: no cheap multiple keeps both,
-as that of a low number overflows. So before a maximum only constants and factors are
-scaled.
+Hidden scores are a very low number, or minus infinity. A row of only low numbers has
+the difference 0 from its maximum, and a row of only infinities has NaN. No cheap
+scaling keeps both, as multiples of the low number overflow. So before a maximum only
+constants and factors are scaled.
 """
 
 from __future__ import annotations

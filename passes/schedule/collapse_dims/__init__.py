@@ -69,8 +69,8 @@ class CollapseDimsPass(ChoosingPass, FunctionPass):
     Collapse dimensions of kernels that are adjacent in memory.
 
     Before: kernels that are not tiled. After: some have fewer dimensions; they read
-    views of their operands, and their readers view what they make. Kernels of several
-    ranks stay. Needs attached hardware of a GPU.
+    views of their operands, and their readers read views of their results. Kernels of
+    several ranks stay. Needs attached hardware of a GPU.
     """
 
     name = "collapse-dims"

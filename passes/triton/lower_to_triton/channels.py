@@ -111,7 +111,7 @@ def from_all(scope: Scope, received: Received) -> Buffer:
 
 
 def name_message(base: SSAValue, channel: Channel) -> None:
-    """Name the pointer to a message, unless it is that to the whole memory."""
+    """Name the pointer to a message, unless it is the pointer to the whole memory."""
     if base is not channel.pointer:
         base.name_hint = message_name(channel)
 

@@ -1,8 +1,8 @@
 """
 The ranges of a loop: where each begins and ends, in loops that a mask bounds.
 
-A loop that takes the shards of ranks, one after another, is one range; so is any other
-one, unless iterations without a mask are a loop of their own.
+A loop over the shards of ranks is one range. So is any other loop, unless its
+iterations without a mask are a loop of their own.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ def breaks_thread_locality(op: ReduceOp) -> bool:
     """
     Whether Triton's pass OptimizeThreadLocality would take up a reduction, and break.
 
-    The pass moves a reduction of what a loop has just loaded out of the loop. Up to
-    Triton 3.8 it assumes, unchecked, that the loop's result has one use
+    The pass moves the reduction of a tile that a loop has just loaded out of the loop.
+    Up to Triton 3.8 it assumes, unchecked, that the loop's result has one use
     (triton-lang/triton#11682) and that the loop accumulates by the same kind (#11305):
     results are wrong, or the compiler crashes. Anything between the load and the
     reduction keeps the pass away: a selection that changes nothing is put there.
@@ -251,10 +251,10 @@ def compared(scope: Scope, kind: CompareKind, lhs: SSAValue, rhs: SSAValue) -> S
     """
     Return how two values compare; positions of rows and columns by their difference.
 
-    LLVM makes loop variables of 64 bits where they are in addresses, too, and what they
-    are compared with: each loop-invariant position in the mask of a loop takes two
-    registers then (Triton 3.6 to 3.9, sm_90). Positions are from 0 to 2^31 - 1, so that
-    differences fit, too.
+    LLVM widens loop variables to 64 bits if they are also in addresses, and with them
+    all values that they are compared with. Then each loop-invariant position in the
+    mask of a loop takes two registers (Triton 3.6 to 3.9, sm_90). Positions are from 0
+    to 2^31 - 1, so that their differences fit in 32 bits.
     """
     broadcast = _along_rows(lhs, rhs) and _along_rows(rhs, lhs)
     ordered = kind in (CompareKind.GE, CompareKind.GT)

@@ -184,7 +184,7 @@ def _needed_beside(
     ops: Sequence[Operation], needed: Mapping[SSAValue, int]
 ) -> Mapping[Operation | Block, int]:
     """
-    Return the last place at which what elementwise ops are computed from is needed.
+    Return the last place at which the sources of elementwise ops are needed.
 
     `needed` are the places of values after `ops`.
     """

@@ -74,5 +74,5 @@ def dependences_of(steps: Iterable[Step]) -> Dependences[Spatial]:
 def _kernels_of(
     values: Iterable[SSAValue], producers: Mapping[SSAValue, frozenset[Spatial]]
 ) -> frozenset[Spatial]:
-    """Return the kernels that compute values, or what these are views of."""
+    """Return the kernels that compute values, also through views."""
     return frozenset[Spatial]().union(*(producers.get(v, frozenset()) for v in values))

@@ -290,7 +290,7 @@ class Trials:
         """
         Return the trial of a kernel that is known to fit, as it will be launched.
 
-        With producer warps, if these are faster, its tiles are those of that form.
+        If it is faster with producer warps, the trial has the tiles for these.
         """
         trial = self.fitting(kernel)
         if not self._specialize or exchanges(kernel):
@@ -395,7 +395,7 @@ class Trials:
 
 
 def exchanges(kernel: Spatial) -> bool:
-    """Return whether a collective makes what a kernel reads, or moves what it makes."""
+    """Return whether a kernel reads a collective's result, or computes its operand."""
     read = (source for value in values_read(kernel.ops) for source in sources(value))
     readers = (op for value in kernel.outs for op in readers_of(value))
     neighbours = (*(value.owner for value in read), *readers)

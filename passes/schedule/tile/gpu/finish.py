@@ -43,9 +43,9 @@ def finish_kernels(func: FuncOp, system: SystemOp, plan: Sequence[PlanEntry]) ->
     """
     Set the launch numbers and the estimate of every kernel.
 
-    Tiles are not changed. Launch numbers are those of `plan`, else those of the kernel,
-    else the fastest. Raises PassFailedException if a number is not legal, or if the
-    tiles of a kernel do not fit.
+    Tiles are not changed. Launch numbers of `plan` come first, then those of the
+    kernel, then the fastest. Raises PassFailedException if a number is not legal, or if
+    the tiles of a kernel do not fit.
     """
     levels, gpu = gpu_levels(system), device_of(system)
     launches = {entry.name: entry.launch for entry in plan}
