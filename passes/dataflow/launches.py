@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from math import inf
 from typing import Generic, Protocol, TypeVar
@@ -213,18 +213,101 @@ def extents_around(node: SpatialOp) -> dict[str, int]:
 IMPOSSIBLE = Spent.on("launch", inf)
 
 
+MOST_TIMED = 2048
+"""Launches, and nodes with other launch numbers, whose times are remembered."""
+
+
+class LaunchTimes:
+    """The times of launches of nodes on one GPU; each is found once."""
+
+    def __init__(self, gpu: Device):
+        self._gpu = gpu
+        once = lru_cache(maxsize=MOST_TIMED)
+        self.fastest = once(self._fastest)
+        self._work, self._alone = once(self._work_with), once(self._time_alone)
+
+    def _fastest(self, nodes: tuple[TiledNode, ...]) -> tuple[Spent, LaunchNumbers]:
+        """
+        Return the least time of one launch of all nodes, and its numbers.
+
+        These are the numbers of one node. IMPOSSIBLE where none of them fit.
+        """
+        priced = {LaunchNumbers(0, 0): IMPOSSIBLE}
+        for each in dict.fromkeys(_of_launch(node.numbers) for node in nodes):
+            priced[each] = self._time(nodes, each)
+        fastest = min(priced, key=lambda each: float(priced[each]))
+        return priced[fastest], fastest
+
+    def _time(self, nodes: Sequence[TiledNode], numbers: LaunchNumbers) -> Spent:
+        works = [self._work(node, numbers) for node in nodes]
+        fitting = [work for work in works if work is not None]
+        if len(fitting) < len(works):
+            return IMPOSSIBLE
+        pairs = list(zip(nodes, in_one_launch(fitting), strict=True))
+        started = [pair for pair in pairs if pair[0].merged_bytes is None]
+        merging = [pair for pair in pairs if pair[0].merged_bytes is not None]
+        running = self._together(running_time, started, numbers)
+        running += self._together(merging_time, merging, numbers)
+        return Spent.on("launch", self._gpu.times.launch) + running
+
+    def _together(
+        self,
+        price: Callable[[Sequence[KernelWork], Device, Sequence[Spent]], Spent],
+        nodes: Sequence[tuple[TiledNode, KernelWork]],
+        numbers: LaunchNumbers,
+    ) -> Spent:
+        """Return the time of nodes of a launch; the time of each alone is known."""
+        needs = [(float(w.needs.registers), float(w.needs.shared)) for _, w in nodes]
+        alone = [
+            self._alone(node, numbers, *needed)
+            for (node, _), needed in zip(nodes, needs, strict=True)
+        ]
+        return price([work for _, work in nodes], self._gpu, alone)
+
+    def _time_alone(
+        self, node: TiledNode, numbers: LaunchNumbers, registers: float, shared: float
+    ) -> Spent:
+        """Return the time of a node alone, with the needs of a launch, in bytes."""
+        work = self._work(node, numbers)
+        assert work is not None
+        needs = replace(work.needs, registers=registers, shared=shared)
+        return time_alone(replace(work, needs=needs), self._gpu)
+
+    def _work_with(self, node: TiledNode, numbers: LaunchNumbers) -> KernelWork | None:
+        """Return the work with `numbers`, None if others than its own do not fit."""
+        work = self._fitting_work(node, numbers)
+        if work is None or node.merged_bytes is None:
+            return work
+        return merging_work(work, node.merged_bytes, self._gpu)
+
+    def _fitting_work(
+        self, node: TiledNode, numbers: LaunchNumbers
+    ) -> KernelWork | None:
+        """Return the work with `numbers`, as if all operands were in device memory."""
+        summary, blocks, gpu = node.summary, node.blocks, self._gpu
+        if numbers == _of_launch(node.numbers):
+            return kernel_work(summary, blocks, node.numbers, gpu)
+        numbers, registers = with_fewest_subtiles(summary, blocks, numbers, gpu)
+        needs = program_needs(summary, blocks, numbers, gpu, registers)
+        if not fits(summary, blocks, needs, gpu) > 0:
+            return None
+        return kernel_work(summary, blocks, numbers, gpu, needs)
+
+
 class LaunchPrices(Generic[Kernel]):
     """
-    The times of launches on one GPU.
+    The times of launches of kernels.
 
     `nodes_of` returns the nodes of a kernel, which its programs run one after the
     other; it is empty for a kernel that may not share a launch.
     """
 
-    def __init__(self, gpu: Device, nodes_of: Callable[[Kernel], Sequence[TiledNode]]):
-        self._gpu = gpu
+    def __init__(
+        self, times: LaunchTimes, nodes_of: Callable[[Kernel], Sequence[TiledNode]]
+    ):
+        self.times = times
+        """The times of launches on one GPU, which others may share."""
         self._nodes_of = cache(nodes_of)
-        self._work, self._alone = cache(self._work_with), cache(self._time_alone)
         self._best: dict[tuple[Kernel, ...], tuple[Spent, LaunchNumbers]] = {}
         self._saved: dict[tuple[tuple[Kernel, ...], ...], float] = {}
         self._launches: dict[Hashable, tuple[tuple[Kernel, ...], ...]] = {}
@@ -290,13 +373,12 @@ class LaunchPrices(Generic[Kernel]):
 
     def _fastest(self, group: tuple[Kernel, ...]) -> tuple[Spent, LaunchNumbers]:
         if group not in self._best:
-            nodes = [node for kernel in group for node in self._nodes_of(kernel)]
-            priced = {LaunchNumbers(0, 0): IMPOSSIBLE}
-            if self.can_share(group):
-                numbers = dict.fromkeys(_of_launch(node.numbers) for node in nodes)
-                priced = {each: self._time(nodes, each) for each in numbers}
-            fastest = min(priced, key=lambda each: float(priced[each]))
-            self._best[group] = priced[fastest], fastest
+            nodes = (node for kernel in group for node in self._nodes_of(kernel))
+            self._best[group] = (
+                self.times.fastest(tuple(nodes))
+                if self.can_share(group)
+                else (IMPOSSIBLE, LaunchNumbers(0, 0))
+            )
         return self._best[group]
 
     def saved(self, first: tuple[Kernel, ...], second: tuple[Kernel, ...]) -> float:
@@ -308,61 +390,6 @@ class LaunchPrices(Generic[Kernel]):
                 saved = max(saved, separate - self.best(both)[0])
             self._saved[first, second] = saved
         return saved
-
-    def _time(self, nodes: Sequence[TiledNode], numbers: LaunchNumbers) -> Spent:
-        works = [self._work(node, numbers) for node in nodes]
-        fitting = [work for work in works if work is not None]
-        if len(fitting) < len(works):
-            return IMPOSSIBLE
-        pairs = list(zip(nodes, in_one_launch(fitting), strict=True))
-        started = [pair for pair in pairs if pair[0].merged_bytes is None]
-        merging = [pair for pair in pairs if pair[0].merged_bytes is not None]
-        running = self._together(running_time, started, numbers)
-        running += self._together(merging_time, merging, numbers)
-        return Spent.on("launch", self._gpu.times.launch) + running
-
-    def _together(
-        self,
-        price: Callable[[Sequence[KernelWork], Device, Sequence[Spent]], Spent],
-        nodes: Sequence[tuple[TiledNode, KernelWork]],
-        numbers: LaunchNumbers,
-    ) -> Spent:
-        """Return the time of nodes of a launch; the time of each alone is known."""
-        needs = [(float(w.needs.registers), float(w.needs.shared)) for _, w in nodes]
-        alone = [
-            self._alone(node, numbers, *needed)
-            for (node, _), needed in zip(nodes, needs, strict=True)
-        ]
-        return price([work for _, work in nodes], self._gpu, alone)
-
-    def _time_alone(
-        self, node: TiledNode, numbers: LaunchNumbers, registers: float, shared: float
-    ) -> Spent:
-        """Return the time of a node alone, with the needs of a launch, in bytes."""
-        work = self._work(node, numbers)
-        assert work is not None
-        needs = replace(work.needs, registers=registers, shared=shared)
-        return time_alone(replace(work, needs=needs), self._gpu)
-
-    def _work_with(self, node: TiledNode, numbers: LaunchNumbers) -> KernelWork | None:
-        """Return the work with `numbers`, None if others than its own do not fit."""
-        work = self._fitting_work(node, numbers)
-        if work is None or node.merged_bytes is None:
-            return work
-        return merging_work(work, node.merged_bytes, self._gpu)
-
-    def _fitting_work(
-        self, node: TiledNode, numbers: LaunchNumbers
-    ) -> KernelWork | None:
-        """Return the work with `numbers`, as if all operands were in device memory."""
-        summary, blocks, gpu = node.summary, node.blocks, self._gpu
-        if numbers == _of_launch(node.numbers):
-            return kernel_work(summary, blocks, node.numbers, gpu)
-        numbers, registers = with_fewest_subtiles(summary, blocks, numbers, gpu)
-        needs = program_needs(summary, blocks, numbers, gpu, registers)
-        if not fits(summary, blocks, needs, gpu) > 0:
-            return None
-        return kernel_work(summary, blocks, numbers, gpu, needs)
 
 
 def _of_launch(numbers: LaunchNumbers) -> LaunchNumbers:

@@ -31,6 +31,7 @@ from comet.passes.dataflow.kernels import has_only_nodes, joined, place_barriers
 from comet.passes.dataflow.launches import (
     Dependences,
     LaunchPrices,
+    LaunchTimes,
     TiledNode,
     cheapest_launches,
 )
@@ -198,7 +199,7 @@ def prices_on(system: SystemOp) -> LaunchPrices[KernelOp]:
         found = tuple(tiled for tiled in nodes if tiled is not None)
         return found if len(found) == len(nodes) else ()
 
-    return LaunchPrices(gpu, nodes_of)
+    return LaunchPrices(LaunchTimes(gpu), nodes_of)
 
 
 def merge_launches(

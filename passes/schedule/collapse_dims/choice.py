@@ -40,6 +40,7 @@ from comet.passes.analysis.grid import grid_nodes
 from comet.passes.dataflow.launches import (
     Dependences,
     LaunchPrices,
+    LaunchTimes,
     TiledNode,
     bound_of_launches,
     extents_around,
@@ -129,7 +130,7 @@ def chosen_runs(func: FuncOp, system: SystemOp) -> Mapping[str, tuple[Run, ...]]
         node: [form for runs in groups[node] if (form := tilings.form(node, runs))]
         for node in nodes
     }
-    prices = LaunchPrices[Form](device_of(system), lambda form: form.nodes)
+    prices = LaunchPrices[Form](LaunchTimes(device_of(system)), lambda form: form.nodes)
     needs = _dependences_of(nodes)
     chosen = dict(zip(nodes, _present(func, system), strict=True))
     for stage in needs.stages():

@@ -37,6 +37,7 @@ from comet.dialects.schedule.node import NodeOp
 from comet.passes.analysis.grid import grid_nodes
 from comet.passes.dataflow.launches import (
     LaunchPrices,
+    LaunchTimes,
     TiledNode,
     extents_around,
     waits,
@@ -70,6 +71,7 @@ from comet.passes.search.record import Choice
 from comet.passes.triton.lower_to_triton import prepare
 from comet.passes.triton.lower_to_triton.kernel import lower_kernel, unwritable
 from comet.passes.triton.specialize_tiles import specialized_tiling
+from comet.recent import Recent
 
 T = TypeVar("T")
 
@@ -182,6 +184,17 @@ def _without_subtiles(gpu: Device) -> Device:
     return replace(gpu, triton=replace(gpu.triton, stores=stores))
 
 
+_LAUNCHES = Recent[str, LaunchTimes](4)
+"""The times of launches of known kernels, by the GPU."""
+
+
+def launch_times(machine: str, gpu: Device) -> LaunchTimes:
+    """Return what is known of launches on a GPU, which `machine` describes."""
+    if (known := _LAUNCHES.get(machine)) is not None:
+        return known
+    return _LAUNCHES.keep(machine, LaunchTimes(gpu))
+
+
 class Trials:
     """
     The kernels that were tried on one GPU.
@@ -205,7 +218,8 @@ class Trials:
         gpu = device_of(system)
         self.gpu = _without_subtiles(gpu) if several_ranks else gpu
         self.machine = f"{self.gpu} {self._levels}"
-        self.launches = LaunchPrices[TriedKernel](self.gpu, lambda trial: trial.nodes)
+        times = launch_times(self.machine, self.gpu)
+        self.launches = LaunchPrices[TriedKernel](times, lambda trial: trial.nodes)
         """The prices of launches that several kernels share."""
         self._trials: dict[Spatial, TriedKernel | None] = {}
         """None for a kernel of which no tiles fit."""
