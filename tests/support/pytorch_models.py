@@ -330,6 +330,17 @@ def doubled(x: Tensor) -> Tensor:
     return x + x
 
 
+class Chosen(nn.Module):
+    """Rows of a table, which accelerators cannot choose."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.ones(9, 4))
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.table[ids].exp()
+
+
 def of_export() -> list[str]:
     """Return the programs of a model, and of what `torch.export` has made of it."""
     model, x = nn.Linear(4, 3), torch.ones(2, 4)
@@ -400,6 +411,13 @@ def main() -> None:
         ),
         "inverted": inverted(),
         "of export": of_export(),
+        "located": mistake(
+            partial(
+                comet.compile,
+                comet.from_torch(Chosen(), torch.tensor([1, 8])),
+                "samples/hardware/edge.yaml",
+            )
+        ),
         "warnings": sorted(slow),
         "strict": refused(HARDWARE | {"strict": True}),
         "options": [

@@ -62,7 +62,7 @@ WHOLE = (
 """
 Ops that have rules, which say more than their parts, and one whose parts are wrong.
 
-What torch 2.11 cuts a `multilabel_margin_loss` of several rows into mixes these up.
+What torch 2.13 cuts a `multilabel_margin_loss` of several rows into mixes these up.
 """
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 from math import prod
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from comet.dialects.compound.dims import (
@@ -26,6 +26,8 @@ LETTERS = "MNKDHBEFGTLPQRSUVWXYZCAJO"
 """The names of the first dimensions."""
 RANK = "rank"
 """The name of the dimension over ranks, and of the axis of the mesh."""
+NO_COLUMN = IntAttr(0)
+"""The column of a location that names a line alone."""
 
 
 def _names() -> Iterator[str]:
@@ -45,6 +47,8 @@ class Tensor:
     """What computes it, None for an argument."""
     name: str = ""
     """The name of the node of torch that it comes from, for readers."""
+    call: tuple[str, int] | None = None
+    """File and line of the model that call this node, if torch knows them."""
 
     def put_in_order(self, dims: Axis) -> None:
         """Have it in memory in the order of `dims`, if its op can choose."""
@@ -113,9 +117,14 @@ class Emitter:
         taken = {*self.names.values()}
         self._new_names = (name for name in _names() if name not in taken)
         self._unnamed = count()
+        self._call: tuple[str, int] | None = None
+        """Where the model calls what is emitted now."""
 
     def add(self, op: Operation) -> SSAValue:
-        """Add an op at the end, and return its result."""
+        """Add an op at the end, with its line of the model, and return its result."""
+        if self._call is not None:
+            file, line = self._call
+            op.location = FileLineColLoc(StringAttr(file), IntAttr(line), NO_COLUMN)
         self.block.add_op(op)
         return op.results[0]
 
@@ -128,7 +137,9 @@ class Emitter:
         """Return the value of a tensor, which is computed if it is not yet."""
         if of not in self._values:
             assert of.op is not None, "arguments are defined"
+            outer, self._call = self._call, of.call or self._call
             value = of.op.emit(self, of)
+            self._call = outer
             value.name_hint = of.name or value.name_hint
             self._values[of] = value
         return self._values[of]

@@ -123,15 +123,20 @@ def untranslated(what: str) -> str:
     return f"there is no translation of {what}"
 
 
-def line_of(node: fx.Node) -> str | None:
+def call_of(node: fx.Node) -> tuple[str, int] | None:
     """
-    Return the line of a model that calls a node, as `model.py:12`, if torch knows it.
+    Return file and line of a model that call a node, if torch knows them.
 
     It is the innermost line that is neither in torch nor here.
     """
     calls = _CALLS.findall(node.meta.get("stack_trace") or "")
     of_models = [call for call in calls if not call[0].startswith(_NO_MODEL)]
-    return ":".join(of_models[-1]) if of_models else None
+    return (of_models[-1][0], int(of_models[-1][1])) if of_models else None
+
+
+def line_of(node: fx.Node) -> str | None:
+    """Return the line of a model that calls a node, as `model.py:12`, if known."""
+    return None if (call := call_of(node)) is None else f"{call[0]}:{call[1]}"
 
 
 _CALLS = re.compile(r'File "([^"]+)", line (\d+)')
@@ -244,7 +249,7 @@ def imported(
         else:
             values[node] = found = _traced_in_graph(t, node, values.__getitem__)
             if isinstance(found, View) and not found.tensor.name:
-                found.tensor.name = node.name
+                found.tensor.name, found.tensor.call = node.name, call_of(node)
     return _function(t, name, arguments, orders, results)
 
 

@@ -49,17 +49,23 @@ def location_of_op(op: Operation) -> str:
     Name an operation: `file:line:column` if it is in the input, else by function.
 
     An operation that a pass made reads `in.mlir:2:1: in @main, 'compound.contract' op
-    %c4`, with the location of its function.
+    %c4`, with the location of its function. One of a model in Python has a line without
+    a column, and reads `model.py:12: in @main, ..`.
     """
-    if isinstance(op.location, FileLineColLoc):
-        return _location_text(op.location)
+    location = op.location
+    if isinstance(location, FileLineColLoc) and location.column.data:
+        return _location_text(location)
     names = [f"%{r.name_hint}" for r in op.results if r.name_hint is not None]
     name = " ".join([f"'{op.name}' op", *names[:1]])
+    outer = op
     for ancestor in _up_from(op):
         symbol = ancestor.get_attr_or_prop("sym_name")
         if isinstance(symbol, StringAttr):
-            return _location_within(ancestor, f"in @{symbol.data}, {name}")
-    return _location_within(op, name)
+            outer, name = ancestor, f"in @{symbol.data}, {name}"
+            break
+    if isinstance(location, FileLineColLoc):
+        return f"{_location_text(location)}: {name}"
+    return _location_within(outer, name)
 
 
 def _up_from(op: Operation) -> Iterator[Operation]:
@@ -237,7 +243,8 @@ def _location(error: BaseException) -> str:
 
 
 def _location_text(location: FileLineColLoc) -> str:
-    return f"{location.filename.data}:{location.line.data}:{location.column.data}"
+    column = f":{column}" if (column := location.column.data) else ""
+    return f"{location.filename.data}:{location.line.data}{column}"
 
 
 def _pipeline_mistake(error: ArgSpecParseError) -> str:

@@ -158,6 +158,12 @@ def test_a_program_of_torch_export_is_a_model(found: dict[str, Any]):
     assert first == second
 
 
+def test_an_op_has_the_line_of_the_model(found: dict[str, Any]):
+    """A pass that refuses it names both."""
+    op = r"in @main, 'compound.gather' op %index: error: fuse: "
+    assert re.match(rf"\S+/pytorch_models.py:\d+: {op}", found["located"])
+
+
 def test_results_of_narrow_floats_are_rounded_once(found: dict[str, Any]):
     lines = found["in halves"].splitlines()
     assert not [each for each in lines if re.search(r"(map|reduce) .*xf16", each)]
