@@ -91,6 +91,12 @@ def test_blocks_of_a_cluster_are_programs_that_exchange():
     assert seconds == pytest.approx([0, waves * 4 * 0.25e-6])
 
 
+def test_exchanges_of_one_choice_are_numbers_that_caches_can_hash():
+    row = next(r for r in cluster_rows("3.8") if r.numbers.cluster == 4)
+    work = kernel_work(row.summary, row.blocks, row.numbers, row.gpu)
+    assert {work.exchanges: 4}[replace(work.exchanges)] == 4
+
+
 def resident(row: Row) -> int:
     """Return how many thread blocks a multiprocessor runs at a time."""
     used = -(-row.registers // 8) * 8 * 32 * row.numbers.warps * 4
