@@ -12,7 +12,7 @@ on such a copy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import starmap
@@ -43,6 +43,7 @@ from comet.passes.dataflow.lower_channels import LowerChannelsPass
 from comet.passes.schedule.plan_string import Numbers, PlanEntry, format_plan
 from comet.passes.search import Candidate, Cost, Found, cheapest, vary
 from comet.passes.triton.lower_to_triton import LowerToTritonPass
+from comet.recent import Recent
 
 PatternName: TypeAlias = Literal["bsp", "wait", "pull", "push", "fused"]
 
@@ -222,6 +223,22 @@ def _longest_sent(collectives: Sequence[KernelOp]) -> list[tuple[str, int]]:
     return sorted(extents.items(), key=lambda item: -item[1])[:MAX_DIMS]
 
 
+@dataclass(frozen=True)
+class Priced:
+    """The price of a candidate."""
+
+    taxes: Taxes
+    least: float
+    """A lower bound (seconds) for any cut of messages, 0 if they are cut already."""
+
+
+MOST_PRICED = 128
+"""Prices that are remembered: the last search for a module has those of its trials."""
+
+_PRICED = Recent[Hashable, Priced](MOST_PRICED)
+"""Prices by the text of the module, the options, and whether messages are cut."""
+
+
 class _Prices:
     """The prices of candidates, each computed once."""
 
@@ -232,7 +249,7 @@ class _Prices:
         kernel_seconds: Mapping[PlanEntry, float],
     ):
         system = attached_system(module)
-        self._module, self._fixed = module, fixed
+        self._module, self._text, self._fixed = module, str(module), fixed
         self._kernel_seconds = kernel_seconds
         """The seconds of the kernel that an entry gives other tiles."""
         levels = gpu_levels(system)
@@ -294,31 +311,46 @@ class _Prices:
         self.refused.setdefault(candidate.pattern, str(error))
 
     def _price(self, candidate: PatternOptions) -> Taxes:
-        """Return the sum over the programs of the module."""
-        changed = _programs(with_pattern(self._module, candidate, self._fixed))
+        """Return the sum over the programs of the module, and note its lower bound."""
+        options, cut = candidate.options(self._fixed), bool(candidate.blocks)
+        key = self._text, options, cut
+        if (known := _PRICED.get(key)) is None:
+            known = _PRICED.keep(key, self._priced(options, cut=cut))
+        if not cut:
+            self._uncut[candidate] = known.least
+        return known.taxes
+
+    def _priced(self, options: ConnectPass, *, cut: bool) -> Priced:
+        """Return the price with the channels of a pass, and without cuts its bound."""
+        changed = _programs(_connected(self._module, options))
         plans = [
             (read_plan(program, machine.device, figures.of), machine)
             for program, machine, figures in zip(
                 changed, self._machines, self._figures, strict=True
             )
         ]
-        if not candidate.blocks:
-            self._uncut[candidate] = sum(starmap(plan_bound, plans))
+        least = 0.0 if cut else sum(starmap(plan_bound, plans))
         found = list(starmap(price_plan, plans))
-        return Taxes(
+        taxes = Taxes(
             sum(taxes.busy for taxes in found),
             sum(taxes.launch for taxes in found),
             sum(taxes.synchronization for taxes in found),
             sum(taxes.locality for taxes in found),
         )
+        return Priced(taxes, least)
 
 
 def with_pattern(
     module: ModuleOp, candidate: PatternOptions, fixed: ConnectPass = FREE
 ) -> ModuleOp:
     """Return a copy in which the collectives are channels, by the candidate."""
+    return _connected(module, candidate.options(fixed))
+
+
+def _connected(module: ModuleOp, options: ConnectPass) -> ModuleOp:
+    """Return a copy in which the collectives are channels, by the options."""
     copy = module.clone()
-    candidate.options(fixed).apply(Context(), copy)
+    options.apply(Context(), copy)
     return copy
 
 

@@ -1,6 +1,6 @@
 """The choice of pattern and communication tiles: the cheapest of what applies."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 import pytest
 from covering import EVERY_CASE, one_of, some
@@ -13,6 +13,8 @@ from xdsl.utils.exceptions import PassFailedException
 
 from comet.cost.from_ir.program import launch_plan_of, machine_for
 from comet.cost.gpu.bounds import plan_bound
+from comet.cost.gpu.launch_plan import Machine, Plan
+from comet.cost.gpu.taxes import Taxes, price_plan
 from comet.dialects.arch import attached_system
 from comet.dialects.dataflow import ProgramOp
 from comet.passes.analysis.functions import compute_functions
@@ -28,6 +30,7 @@ from comet.passes.dataflow.bsp_to_dataflow.choose_pattern import (
 from comet.passes.dataflow.bsp_to_dataflow.connect import ConnectPass
 from comet.passes.schedule.plan_string import Numbers
 from comet.passes.triton.lower_to_triton import LowerToTritonPass
+from comet.recent import Recent
 
 
 def bsp() -> ModuleOp:
@@ -255,3 +258,56 @@ def test_what_is_chosen_is_cheapest_means_the_same_and_can_be_fed_back(
     assert isinstance(chosen, StringAttr)
     again = run_passes(before, chosen.data)
     assert str(again) == str(after)
+
+
+def forget_prices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the prices of earlier searches."""
+    empty = Recent[Hashable, search.Priced](search.MOST_PRICED)
+    monkeypatch.setattr(search, "_PRICED", empty)
+
+
+@pytest.fixture
+def priced(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    """The launch plans that are priced."""
+    forget_prices(monkeypatch)
+    found = list[Plan]()
+
+    def noting(plan: Plan, machine: Machine) -> Taxes:
+        found.append(plan)
+        return price_plan(plan, machine)
+
+    monkeypatch.setattr(search, "price_plan", noting)
+    return found
+
+
+def test_a_search_takes_prices_of_an_earlier_one(priced: list[Plan]) -> None:
+    """One that varies tiles, too, has all that one with present tiles has priced."""
+    first = choose_pattern(bsp())
+    count = len(priced)
+    assert count > 1
+    again = choose_pattern(bsp(), fixed=ConnectPass("auto", tiles="auto"))
+    assert len(priced) - count == len(again.costs.keys() - first.costs.keys()) > 0
+    for candidate in again.costs.keys() & first.costs.keys():
+        assert again.costs[candidate] == first.costs[candidate]
+
+
+@pytest.mark.parametrize(
+    ("hardware", "fixed"),
+    [
+        (hardware_pass("h200x8"), ConnectPass("auto")),
+        (hardware_pass(), ConnectPass("auto", sources="all")),
+        (hardware_pass(), ConnectPass("auto", blocks="M=2")),
+    ],
+    ids=["hardware", "sources", "blocks"],
+)
+def test_other_plans_are_priced_anew(
+    hardware: str,
+    fixed: ConnectPass,
+    priced: list[Plan],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    choose_pattern(bsp())
+    other = run_passes(parse_module(program_text("bsp")), hardware)
+    after_another = choose_pattern(other, fixed=fixed).costs
+    forget_prices(monkeypatch)
+    assert after_another == choose_pattern(other, fixed=fixed).costs
