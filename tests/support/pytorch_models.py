@@ -135,6 +135,13 @@ def keeps_nan() -> bool:
     return torch.equal(compiled(x).isnan(), x.isnan())
 
 
+def infinite() -> bool:
+    """Return whether a kernel has the logarithm of 0 without a warning."""
+    compiled = torch.compile(torch.log, backend="comet", options=HARDWARE)
+    with warnings.catch_warnings(action="error", category=RuntimeWarning):
+        return torch.equal(compiled(torch.zeros(3)), torch.zeros(3).log())
+
+
 def widened(x: Tensor) -> Tensor:
     """Return twice a tensor, in f32; `torch.export` adds an assertion to the cast."""
     return x.float() * 2
@@ -394,6 +401,7 @@ def main() -> None:
         "errors": errors,
         "convolved": convolved(),
         "keeps nan": keeps_nan(),
+        "infinite": infinite(),
         "turned": str(comet.from_torch(turned, torch.ones(3, 8))),
         "copies": equal(shared_part, torch.randn(2, 3, 4), torch.randn(2, 1, 5)),
         "attention inside": attention_inside(),

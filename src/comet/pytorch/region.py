@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from math import prod
 from typing import cast
 
+import numpy as np
 import torch
 
 from comet.pytorch.importer import Imported
@@ -54,7 +56,17 @@ class Region(torch.nn.Module):
         pairs = zip(self._source.arguments, moved, strict=True)
         values = [layout.stored(tensor) for layout, tensor in pairs]
         if self._function is not None:
-            found = self._function(*values)
+            with _without_warnings(self._device):
+                found = self._function(*values)
             values += found if isinstance(found, tuple) else [cast(torch.Tensor, found)]
         outputs = [o if o is None else o.of(values) for o in self._source.outputs]
         return outputs[0] if self._single else tuple(outputs)
+
+
+def _without_warnings(device: torch.device) -> AbstractContextManager[object]:
+    """
+    Let kernels of Triton's interpreter compute infinities and NaN without a warning.
+
+    Its functions are numpy's, which warn where torch and GPUs do not.
+    """
+    return np.errstate(all="ignore") if device.type == "cpu" else nullcontext()

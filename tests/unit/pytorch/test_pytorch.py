@@ -86,6 +86,10 @@ def test_maxima_and_minima_keep_nan(found: dict[str, Any]):
     assert found["keeps nan"] is True
 
 
+def test_infinities_are_no_warnings(found: dict[str, Any]):
+    assert found["infinite"] is True
+
+
 def test_what_is_the_same_along_an_axis_can_be_stored(found: dict[str, Any]):
     assert found["copies"] is True
 
