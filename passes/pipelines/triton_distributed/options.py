@@ -194,6 +194,11 @@ class TritonOptions(Pipeline):
                 "the option 'dim' is auto, and the programs of a group share one "
                 'dimension; name it, as in dim=N or "N:cta", or use ctas=1'
             )
+        if self.ranks < 1:
+            raise PassFailedException(
+                f"the option 'ranks' is a number of GPUs, not {self.ranks}; use "
+                "ranks=1 for one"
+            )
         if self.group < 1:
             raise PassFailedException(
                 f"the option 'ctas' is a number of programs or auto, not {self.ctas}; "
