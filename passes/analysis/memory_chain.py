@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TypeAlias
 
 from xdsl.utils.exceptions import PassFailedException
 
 from comet.dialects.arch import SystemOp
+
+Axes: TypeAlias = tuple[str, ...]
+"""Mesh axes, the major one first."""
 
 
 @dataclass(frozen=True)
@@ -23,10 +28,23 @@ class MemoryChain:
     lhs: str
     rhs: str
     out: str
-    cluster_axes: tuple[str, ...]
+    cluster_axes: Axes
     """The mesh axes of the clusters, the instances of `shared`."""
-    core_axes: tuple[str, ...]
+    core_axes: Axes
     """The mesh axes of the cores of one cluster."""
+
+    @property
+    def by_level(self) -> tuple[Axes, ...]:
+        """The axes in groups: those of the clusters, and those of the cores."""
+        return tuple(axes for axes in (self.cluster_axes, self.core_axes) if axes)
+
+    @property
+    def by_direction(self) -> tuple[Axes, ...]:
+        """The axes in groups: the first axis of each level, the second ones, ..."""
+        directions = zip_longest(self.cluster_axes, self.core_axes)
+        return tuple(
+            tuple(axis for axis in axes if axis is not None) for axes in directions
+        )
 
 
 def memory_chain(system: SystemOp) -> MemoryChain:

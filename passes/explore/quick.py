@@ -88,7 +88,6 @@ from comet.passes.search.groups import Group, best_first
 from comet.passes.sharding.dim_axes import (
     DimAxes,
     Dims,
-    ShardedDim,
     assign_axes,
     dims_in,
     format_dims,
@@ -96,7 +95,11 @@ from comet.passes.sharding.dim_axes import (
     partial_axes,
 )
 from comet.passes.sharding.distribute import DistributePass
-from comet.passes.sharding.distribute.auto import SHARDED_DIMS, candidates
+from comet.passes.sharding.distribute.auto import (
+    SHARDED_DIMS,
+    candidates,
+    shardings,
+)
 from comet.passes.sharding.insert_collectives import InsertCollectivesPass
 from comet.passes.sharding.place_collectives import PlaceCollectivesPass
 from comet.passes.sharding.place_collectives.kinds import Kind
@@ -128,10 +131,11 @@ class AcceleratorPipeline(Pipeline, ChoosesByGoal):
     """
     The dimensions to shard over clusters and cores, as in H,M: each takes the remaining
     axes, outermost first, as far as they divide it; or with axes, as in
-    "M:cx,cy;N:kx,ky"; none if it is empty. `auto` is the cheapest of three: the columns
-    of the first product, the result's other dimensions, none. The default is `auto` if
-    `op`, `at`, `kind`, `strategy` and `factors` are not set; otherwise the columns, or
-    in streamed programs the dimensions that all results of a fold have.
+    "M:cx,cy;N:kx,ky"; none if it is empty. `auto` is the cheapest: the columns of
+    the first product, the result's other dimensions, or none, over all axes or those of
+    each level, or one of the two over each direction of the meshes. The default is
+    `auto` if `op`, `at`, `kind`, `strategy` and `factors` are not set; otherwise the
+    columns, or in streamed programs the dimensions that all results of a fold have.
     """
 
     op: str | None = None
@@ -279,16 +283,10 @@ class AcceleratorPipeline(Pipeline, ChoosesByGoal):
         """
         if self.dim is not None and self.dim != AUTO_DIM:
             return (parse_dims(self.dim),)
-        found = [tuple(map(DimAxes, names)) for names in candidates(module)]
         if self.dim is None and self.is_pinned():
-            return found[:1] or ((),)
-        system = attached_system(module)
-        mesh = MeshOp(system.system_name, system.axes)
-        different: dict[tuple[ShardedDim, ...], Dims] = {}
-        for dims in (*found, ()):
-            shards = assign_axes(self.name, module, mesh, dims)
-            different.setdefault(shards, dims if shards else ())
-        return tuple(different.values())
+            first = next(iter(candidates(module)), ())
+            return (tuple(map(DimAxes, first)),)
+        return shardings(self.name, module)
 
     def chosen(
         self, ctx: Context, module: ModuleOp, configs: Sequence[ShardingConfig]

@@ -16,15 +16,18 @@ from xdsl.dialects.builtin import ModuleOp
 
 from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.collective.mesh import MeshOp
-from comet.passes.analysis.memory_chain import memory_chain
+from comet.passes.analysis.memory_chain import Axes, memory_chain
 from comet.passes.explore.constraints import Constraints
 from comet.passes.explore.quick import AcceleratorPipeline
 from comet.passes.sharding.dim_axes import (
     DimAxes,
     Dims,
+    LikeAxes,
     assign_axes,
+    axes_of,
     dims_in,
     extents_along,
+    like_axes,
 )
 
 
@@ -40,46 +43,52 @@ class Shardings:
         Return the ways to shard `module`, at least one, with the most instances first.
 
         The axes of the clusters, and those of the cores, shard one dimension or none,
-        or each axis does with the constraint `split`. Of axes that do not divide their
+        or those of each direction of the meshes do, or each axis with the constraint
+        `split`. Of axes that do not divide their
         dimension as many instances are used as divide it, or none of these, or each
         number, by the constraint `parts`. In addition there are the shardings of
         `comet-accelerator`, whose dimensions take as many axes as divide them.
+        Of shardings that differ only in axes of equal extents, there is the first.
         """
         if self.constraints.dim is not None:
             return self.constraints.dim
         system = attached_system(module)
-        found = [*self._by_groups(module, system), *self._quick(module, system)]
-        different = dict.fromkeys(found)
-        return sorted(different, key=lambda dims: -_instances(system, dims))
+        different: dict[LikeAxes, Dims] = {}
+        for dims in self._all(module, system):
+            different.setdefault(like_axes(system, dims), dims)
+        return sorted(different.values(), key=lambda dims: -_instances(system, dims))
 
-    def _by_groups(self, module: ModuleOp, system: SystemOp) -> Iterator[Dims]:
+    def _all(self, module: ModuleOp, system: SystemOp) -> Iterator[Dims]:
+        """Yield all shardings, some of them several times."""
+        for groups in self._groupings(system):
+            yield from self._by_groups(module, system, groups)
+        yield from self._quick(module, system)
+
+    def _by_groups(
+        self, module: ModuleOp, system: SystemOp, groups: Sequence[Axes]
+    ) -> Iterator[Dims]:
         """Yield those that give each group of axes to one dimension or to none."""
         dims = dims_in(module)
         shared = {dim: gcd(*extents_along(module, dim)) for dim in dims}
-        for chosen in product(
-            (None, *dims), repeat=len(groups := self._groups(system))
-        ):
-            axes: dict[str, tuple[str, ...]] = {}
-            for dim, group in zip(chosen, groups, strict=True):
-                if dim is not None:
-                    axes[dim] = (*axes.get(dim, ()), *group)
+        for chosen in product((*dims, None), repeat=len(groups)):
+            axes = axes_of(system, zip(chosen, groups, strict=True))
             open_ = [
                 [
                     _entry(system, dim, dict(zip(names, counts, strict=True)))
                     for counts in self._counts(shared[dim], system, names)
                 ]
                 for dim, names in axes.items()
+                if dim is not None
             ]
             for entries in product(*open_):
                 yield tuple(entry for entry in entries if entry.axes)
 
-    def _groups(self, system: SystemOp) -> list[tuple[str, ...]]:
-        """Return the axes that shard the same dimension."""
-        chain = memory_chain(system)
-        groups = [axes for axes in (chain.cluster_axes, chain.core_axes) if axes]
+    def _groupings(self, system: SystemOp) -> Sequence[tuple[Axes, ...]]:
+        """Return the ways to group the axes; those of a group shard one dimension."""
+        levels = memory_chain(system)
         if self.constraints.split:
-            return [(axis,) for group in groups for axis in group]
-        return groups
+            return [tuple((axis,) for group in levels.by_level for axis in group)]
+        return [levels.by_level, levels.by_direction]
 
     def _counts(
         self, extent: int, system: SystemOp, axes: tuple[str, ...]

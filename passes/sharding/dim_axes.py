@@ -12,18 +12,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
+from comet.dialects.arch import SystemOp
 from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.compound.dims import extents_of, names_of
 from comet.dialects.errors import OpError
 from comet.passes.analysis.functions import compute_functions
 from comet.passes.analysis.named_numbers import format_numbers, named_number
 from comet.passes.analysis.padding import is_border, unsliced
+
+T = TypeVar("T")
 
 ShardedDim: TypeAlias = tuple[str, tuple[str, ...]]
 """A dimension, and the mesh axes that it is sharded over."""
@@ -53,6 +56,9 @@ class DimAxes:
 Dims: TypeAlias = tuple[DimAxes, ...]
 """A value of the option."""
 
+LikeAxes: TypeAlias = frozenset[tuple[str, tuple[tuple[str, int, int], ...]]]
+"""Of each dimension, the level, extent and used instances of its axes."""
+
 
 def parse_dims(words: Iterable[str]) -> Dims:
     """
@@ -67,6 +73,40 @@ def parse_dims(words: Iterable[str]) -> Dims:
     _check_distinct("dimension", [entry.dim for entry in found])
     _check_distinct("axis", [axis for entry in found for axis in entry.axes or ()])
     return found
+
+
+def axes_of(
+    system: SystemOp, groups: Iterable[tuple[T, Iterable[str]]]
+) -> dict[T, tuple[str, ...]]:
+    """Return the axes of each first item of pairs with some axes, outermost first."""
+    owner = {axis: item for item, axes in groups for axis in axes}
+    return {
+        item: tuple(axis for axis in system.axes if owner.get(axis) == item)
+        for item in dict.fromkeys(owner.values())
+    }
+
+
+def like_axes(system: SystemOp, dims: Sequence[DimAxes]) -> LikeAxes:
+    """
+    Return what shardings have in common that differ only in axes of equal extents.
+
+    Along which of the axes of one level a dimension is sharded makes no difference to
+    a mapping on clusters and cores, if these have as many instances. All entries of
+    `dims` name their axes.
+    """
+    levels = system.axis_levels
+    parts = dict(chain.from_iterable(entry.parts for entry in dims))
+    return frozenset(
+        (
+            entry.dim,
+            tuple(
+                (levels[axis], extent, parts.get(axis, extent))
+                for axis in entry.axes or ()
+                for extent in (system.axes[axis],)
+            ),
+        )
+        for entry in dims
+    )
 
 
 def format_dims(dims: Sequence[DimAxes]) -> str:

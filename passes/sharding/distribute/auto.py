@@ -8,26 +8,38 @@ whole right operand. Folds run along their dimension on each instance.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain, product
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from comet.dialects.arch import SystemOp, attached_system
 from comet.dialects.blocks import yielded_by
+from comet.dialects.collective.mesh import MeshOp
 from comet.dialects.compound import ContractOp, FoldOp, ReduceOp
 from comet.dialects.compound.dims import names_of
 from comet.passes.analysis.functions import compute_functions
+from comet.passes.analysis.memory_chain import memory_chain
+from comet.passes.sharding.dim_axes import (
+    DimAxes,
+    Dims,
+    LikeAxes,
+    assign_axes,
+    axes_of,
+    like_axes,
+)
 from comet.passes.sharding.shardings import shardable_dims
 
-Dims: TypeAlias = tuple[str, ...]
+Names: TypeAlias = tuple[str, ...]
 """Dimensions in the order in which they take the mesh axes."""
 
 SHARDED_DIMS = "comet.dim"
 """The attribute of a mapping with the chosen dimensions."""
 
 
-def candidates(module: ModuleOp) -> tuple[Dims, ...]:
+def candidates(module: ModuleOp) -> tuple[Names, ...]:
     """
     Return the dimensions that may be sharded.
 
@@ -44,7 +56,47 @@ def candidates(module: ModuleOp) -> tuple[Dims, ...]:
     return tuple(dims for dims in (columns, rows) if dims)
 
 
-def fold_dims(module: ModuleOp) -> Dims:
+def shardings(name: str, module: ModuleOp) -> tuple[Dims, ...]:
+    """
+    Return the different ways to shard the candidates of a module, none among them.
+
+    One candidate takes all axes of its machine, or each level shards one of them or
+    none, or each direction of the meshes one; a dimension takes the axes that divide
+    it. Raises PassFailedException in the name of a pass if the machine is none of
+    clusters and cores.
+    """
+    names, system = candidates(module), attached_system(module)
+    levels = memory_chain(system)
+    found: dict[LikeAxes, Dims] = {}
+    for dims in names:
+        taken = _taken(name, module, system, dims, system.axes)
+        found[like_axes(system, taken)] = tuple(map(DimAxes, dims)) if taken else ()
+    found[like_axes(system, ())] = ()
+    groupings = ((levels.by_level, (*names, ())), (levels.by_direction, names))
+    for groups, sides in groupings:
+        for chosen in product(sides, repeat=len(groups)):
+            axes = axes_of(system, zip(chosen, groups, strict=True))
+            taken = [
+                _taken(name, module, system, dims, its)
+                for dims, its in axes.items()
+                if dims
+            ]
+            if all(taken):
+                shards = tuple(chain.from_iterable(taken))
+                found.setdefault(like_axes(system, shards), shards)
+    return tuple(found.values())
+
+
+def _taken(
+    name: str, module: ModuleOp, system: SystemOp, dims: Names, axes: Iterable[str]
+) -> Dims:
+    """Return those of `dims` that some of `axes` divide, with these axes."""
+    mesh = MeshOp(system.system_name, {axis: system.axes[axis] for axis in axes})
+    shards = assign_axes(name, module, mesh, [*map(DimAxes, dims)])
+    return tuple(DimAxes(*shard) for shard in shards)
+
+
+def fold_dims(module: ModuleOp) -> Names:
     """Return the dimensions that the results of all folds have, in order."""
     folds = [op for op in _ops(module) if isinstance(op, FoldOp)]
     results = [names_of(out) for fold in folds for out in fold.outs]
@@ -55,7 +107,7 @@ def fold_dims(module: ModuleOp) -> Dims:
     )
 
 
-def column_dims(module: ModuleOp) -> Dims:
+def column_dims(module: ModuleOp) -> Names:
     """
     Return the dimensions of the first product that its left operand does not have.
 
@@ -69,7 +121,7 @@ def column_dims(module: ModuleOp) -> Dims:
     return next((tuple(op.reduced) for op in reductions), ())
 
 
-def result_dims(module: ModuleOp) -> Dims:
+def result_dims(module: ModuleOp) -> Names:
     """Return the dimensions of the results of the functions of `module`, in order."""
     results = [
         value

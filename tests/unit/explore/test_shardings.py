@@ -40,10 +40,13 @@ WHOLE = {
     "M:cx,cy;N:kx,ky",
     "N:cx,cy;M:kx,ky",
     "M:cx,cy,kx",  # of comet-accelerator
+    "M:cx,kx",
+    "N:cx,kx",
+    "M:cx,kx;N:cy,ky",
 }
 
 
-def test_whole_axes_are_in_all_assignments_of_clusters_and_cores():
+def test_whole_axes_are_assigned_by_level_and_by_direction():
     found = shardings((8, 6, 16), Constraints(parts="none"))
     assert set(found) == WHOLE
     assert len(found) == len(WHOLE)
@@ -56,6 +59,7 @@ def test_of_axes_that_do_not_divide_the_most_instances_are_used():
     assert found - WHOLE == {
         *("K:cx", "K:kx", "K:cx;M:kx,ky", "K:cx;N:kx,ky"),
         *("M:cx,cy;K:kx", "N:cx,cy;K:kx"),
+        *("M:cx,kx;K:cy", "K:cx;N:cy,ky"),
     }
 
 
@@ -74,7 +78,8 @@ def test_axes_are_used_in_part(parts: PartsOfAxes, wanted: set[str]):
 
 def test_each_axis_may_shard_a_dimension_of_its_own():
     found = set(shardings((8, 6, 16), Constraints(split=True)))
-    assert {"M:cx;N:cy,kx,ky", "N:cx,ky;M:cy,kx", "K:cx", ""} <= found
+    assert {"M:cx;N:cy,kx,ky", "M:cx,kx;N:cy,ky", "K:cx", ""} <= found
+    assert not {"N:cx;M:cy,kx,ky", "N:cx,ky;M:cy,kx", "K:cy"} & found
     assert "K:cx,cy" not in found  # 4 instances do not divide 6
 
 

@@ -311,7 +311,7 @@ def test_what_costs_more_than_another_is_priced_but_not_lowered(
     assert estimate.energy == pytest.approx(cost.energy)  # sums round otherwise
 
 
-@pytest.mark.parametrize(("rows", "columns", "choices"), [(13, 17, 1), (16, 17, 2)])
+@pytest.mark.parametrize(("rows", "columns", "choices"), [(13, 17, 1), (16, 17, 4)])
 def test_dimensions_that_no_axes_divide_are_one_choice(
     rows: int, columns: int, choices: int
 ):

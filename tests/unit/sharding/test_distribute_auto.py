@@ -3,15 +3,23 @@
 from functools import cache
 
 import pytest
+from accelerators import edge_like
 from covering import EVERY_CASE, one_of
 from paths import HARDWARE
 from programs import graph_text
 from semantics import parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
+from comet.cost.estimate import ModelName
 from comet.dialects.comet import MappingOp
 from comet.dialects.cost import estimate_of
-from comet.passes.sharding.distribute.auto import SHARDED_DIMS, candidates, result_dims
+from comet.passes.sharding.dim_axes import format_dims
+from comet.passes.sharding.distribute.auto import (
+    SHARDED_DIMS,
+    candidates,
+    result_dims,
+    shardings,
+)
 
 LEFT, RIGHT = "tensor<64x16xf16>", "tensor<16x64xf16>"
 GEMM_GEMM = f"""
@@ -35,13 +43,14 @@ STRATEGIES = {
     "two products": "auto" if EVERY_CASE else "full",
 }
 """What the choice of dimensions is made under: with `auto` both are chosen together."""
+MACHINE = f'attach-hardware{{{{path="{HARDWARE}/{{}}.yaml"}}}}'
 REST = "pad=none stream=false loops=shared"
 """What else is given, so that these are the only choices."""
 
 
 @cache
 def mapping_of(text: str, hardware: str, options: str = "") -> MappingOp:
-    passes = f'attach-hardware{{path="{HARDWARE}/{hardware}.yaml"}}'
+    passes = MACHINE.format(hardware)
     module = run_passes(
         parse_module(text), f"{passes},comet-accelerator{{{options}}}".replace("{}", "")
     )
@@ -74,12 +83,64 @@ def decomposed(text: str) -> ModuleOp:
 @pytest.mark.parametrize("case", TEXTS)
 def test_the_cheapest_choice_is_sharded_and_noted(case: str) -> None:
     found = sharded(case, "auto")
-    rows = ",".join(candidates(decomposed(TEXTS[case]))[1])
-    choices = {dims: latency(sharded(case, dims)) for dims in ("N", rows, "")}
+    module = run_passes(decomposed(TEXTS[case]), MACHINE.format("edge"))
+    open_dims = [format_dims(dims) for dims in shardings("test", module)]
+    rows = ",".join(candidates(module)[1])
+    assert {"N", rows, ""} <= set(open_dims)
+    choices = {dims: latency(sharded(case, dims)) for dims in open_dims}
     dims = chosen(found)
     assert dims is not None
     assert latency(found) == choices[dims]
     assert latency(found) == min(choices.values())
+
+
+def test_levels_and_directions_of_the_meshes_are_sharded_separately() -> None:
+    """Of the directions of square meshes one assignment is as good as the other."""
+    module = run_passes(decomposed(SOFTMAX), MACHINE.format("edge"))
+    assert [format_dims(dims) for dims in shardings("test", module)] == [
+        *("N", "M", ""),
+        *("N:cx,cy;M:kx,ky", "N:cx,cy", "M:cx,cy;N:kx,ky", "M:cx,cy"),
+        *("N:kx,ky", "M:kx,ky", "N:cx,kx;M:cy,ky"),
+    ]
+
+
+def test_directions_of_meshes_that_are_not_square_differ() -> None:
+    machine = f'attach-hardware{{path="{edge_like((2, 4), (1, 1))}"}}'
+    module = run_passes(decomposed(SOFTMAX), machine)
+    found = [format_dims(dims) for dims in shardings("test", module)]
+    assert found == ["N", "M", "", "N:cx;M:cy", "M:cx;N:cy"]
+
+
+def test_a_side_that_no_axes_divide_is_not_combined() -> None:
+    text = graph_text("gemm", (16, 8, 17))
+    module = run_passes(decomposed(text), MACHINE.format("edge"))
+    found = [format_dims(dims) for dims in shardings("test", module)]
+    assert found == ["", "M", "M:cx,cy", "M:kx,ky"]
+
+
+def test_one_row_may_be_sharded_over_the_cores_of_one_cluster() -> None:
+    mapping = mapping_of(graph_text("gemm_softmax", (1, 128, 1024)), "edge", REST)
+    assert chosen(mapping) == "N:kx,ky"
+
+
+def test_rows_and_columns_of_the_meshes_save_cycles() -> None:
+    """The weights of each column of instances and the rows of each row are less."""
+    text = graph_text("gemm_softmax", (128, 64, 256))
+    best = mapping_of(text, "cloud", REST)
+    assert chosen(best) == "N:cx,kx;M:cy,ky"
+    one_side = [mapping_of(text, "cloud", f"dim={dim} {REST}") for dim in "MN"]
+    assert latency(best) < 0.8 * min(map(latency, one_side))
+
+
+@pytest.mark.parametrize("model", ["paper", "tool", "ideal"])
+def test_axes_of_a_level_that_are_as_long_cost_the_same(model: ModelName) -> None:
+    text = graph_text("gemm_softmax", (16, 8, 32))
+    options = f"{REST} strategy=full model={model}"
+    found = {
+        latency(mapping_of(text, "edge", f'{options} dim="{dims}"'))
+        for dims in ("M:cx,kx;N:cy,ky", "N:cx,kx;M:cy,ky", "M:cx,ky;N:cy,kx")
+    }
+    assert len(found) == 1
 
 
 def test_there_is_something_to_choose() -> None:

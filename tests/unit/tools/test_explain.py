@@ -172,7 +172,7 @@ def test_a_refusal_is_explained_too(
     rows = re.findall(
         r"(?:^ .*\n)+", printed[printed.index("mapping for @main") :], re.M
     )
-    assert rows[0].count("no valid mapping") == 3
+    assert rows[0].count("no valid mapping") == 10
 
 
 def test_what_a_buffer_forbids_is_a_warning(
