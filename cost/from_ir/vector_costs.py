@@ -14,7 +14,7 @@ from comet.cost.gpu.device import Units
 from comet.cost.gpu.terms import LoopCost
 from comet.dialects.compound import ContractOp, MapKind, MapOp
 from comet.dialects.compound.dims import names_of
-from comet.dialects.schedule.accumulators import summands
+from comet.dialects.schedule.accumulators import is_sum_of_products
 
 
 def loop_cost(op: Operation, cost: float, units: Units) -> LoopCost | None:
@@ -54,7 +54,7 @@ def _is_accumulated(op: Operation) -> bool:
     return (
         isinstance(op, MapOp)
         and op.kind.data is MapKind.ADD
-        and (any(map(_is_added, op.operands)) or bool(summands(op.result)))
+        and (any(map(_is_added, op.operands)) or is_sum_of_products(op.result))
     )
 
 

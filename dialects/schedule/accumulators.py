@@ -60,7 +60,7 @@ def is_continued(node: TemporalOp, value: SSAValue) -> bool:
     A loop inside does, with the combiner of `node`, and so does a sum of products.
     """
     inside, combiner = value.owner, _combiner(node, value)
-    if combiner is Combiner.ADD and summands(value):
+    if combiner is Combiner.ADD and is_sum_of_products(value):
         return True
     if not isinstance(inside, TemporalOp):
         return False
@@ -83,21 +83,38 @@ def summands(value: SSAValue) -> tuple[SSAValue, ...]:
     In the order of the block, in which each has no other use; empty if anything else
     is added. The additions may be in any order.
     """
+    terms = {term.owner: term for term in _terms(value)}
+    found = list[SSAValue]()
+    op: Operation | Block | None = value.owner
+    # In a long block, the terms are mostly a few ops before their sum.
+    while len(found) < len(terms):
+        assert isinstance(op, Operation)
+        if op in terms:
+            found.append(terms[op])
+        op = op.prev_op
+    return tuple(reversed(found))
+
+
+def is_sum_of_products(value: SSAValue) -> bool:
+    """Whether `value` has `summands`, of which this does not need the order."""
+    return bool(_terms(value))
+
+
+def _terms(value: SSAValue) -> tuple[SSAValue, ...]:
+    """Return the `summands` of a value in the order of the additions."""
     op = value.owner
-    if not is_addition(op) or not accumulates(value) or (block := op.parent) is None:
+    if not is_addition(op) or not accumulates(value) or op.parent is None:
         return ()
     terms = tuple(addends(op))
-    found = {term.owner: term for term in terms}
-    if len(found) < len(terms) or not all(map(_is_term, terms)):
-        return ()
-    return tuple(found[each] for each in block.ops if each in found)
+    distinct = len({term.owner for term in terms}) == len(terms)
+    return terms if distinct and all(map(_is_term, terms)) else ()
 
 
 def sum_with(term: SSAValue) -> SSAValue | None:
     """Return the sum of products that `term` is added to, None if there is none."""
     found = None
-    while (addition := only_added(term)) is not None and summands(addition.result):
-        found = term = addition.result
+    while (added := only_added(term)) is not None and is_sum_of_products(added.result):
+        found = term = added.result
     return found
 
 
@@ -129,17 +146,15 @@ def only_added(value: SSAValue) -> MapOp | None:
 
 def _is_term(value: SSAValue) -> bool:
     """Whether a value is a product, or a sum of some, that is only added to others."""
-    return only_added(value) is not None and _is_sum_of_products(value)
+    return only_added(value) is not None and _is_product(value)
 
 
-def _is_sum_of_products(value: SSAValue) -> bool:
+def _is_product(value: SSAValue) -> bool:
     """Whether a value is a product, or what a loop adds up of products."""
     op = value.owner
     if not isinstance(op, TemporalOp):
         return isinstance(op, ContractOp)
     index = op.outs.index(value)
     yielded = op.yielded[index]
-    products = summands(yielded) or (yielded,)
-    return op.combiners[index] is Combiner.ADD and all(
-        map(_is_sum_of_products, products)
-    )
+    products = _terms(yielded) or (yielded,)
+    return op.combiners[index] is Combiner.ADD and all(map(_is_product, products))
