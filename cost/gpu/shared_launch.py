@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from operator import add
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,8 +25,19 @@ from comet.cost.gpu.work import KernelWork
 from comet.cost.reals import Real
 
 
+class AloneTimes(NamedTuple):
+    """The times of a node that has the GPU for itself, without the launch."""
+
+    whole: Spent
+    """From its start to its end."""
+    computing: Spent
+    """What all its programs need of the busiest units."""
+
+
 def running_time(
-    works: Sequence[KernelWork], device: Device, alone: Sequence[Spent] | None = None
+    works: Sequence[KernelWork],
+    device: Device,
+    alone: Sequence[AloneTimes] | None = None,
 ) -> Spent:
     """
     Return the time of the programs of all nodes of a launch: the longest of
@@ -36,23 +48,27 @@ def running_time(
     * the time that all nodes together need of the busiest resource.
 
     Infinite if a program does not fit. `works` have the registers and the shared memory
-    of the launch; `alone` is `time_alone` of each, if that is known.
+    of the launch; `alone` is `times_alone` of each, if that is known.
     """
-    alone = alone or [time_alone(work, device) for work in works]
+    alone = alone or [times_alone(work, device) for work in works]
     waves = [_waves(work, device) for work in works]
     of_all = sum(waves)
     running = sum(
-        time.seconds * count / np.ceil(count)
+        time.whole.seconds * count / np.ceil(count)
         for time, count in zip(alone, waves, strict=True)
     )
     in_waves = running * np.ceil(of_all) / of_all
-    one_by_one = reduce(add, alone)
+    whole = [time.whole for time in alone]
+    one_by_one = reduce(add, whole)
     in_turn = one_by_one.lasting(np.minimum(in_waves, one_by_one.seconds))
-    return longest_of(*alone, in_turn, _busiest(works, device))
+    computing = reduce(add, [time.computing for time in alone])
+    return longest_of(*whole, in_turn, computing, *_moving(works, device))
 
 
 def merging_time(
-    works: Sequence[KernelWork], device: Device, alone: Sequence[Spent] | None = None
+    works: Sequence[KernelWork],
+    device: Device,
+    alone: Sequence[AloneTimes] | None = None,
 ) -> Spent:
     """
     Return the time that merging by the last programs adds to a launch; 0 for no
@@ -68,11 +84,14 @@ def merging_time(
     return exchange + running_time(works, device, alone)
 
 
-def time_alone(work: KernelWork, device: Device) -> Spent:
-    """Return the time of a node that has the GPU for itself, without the launch."""
-    time = kernel_time(work, device)
+def times_alone(work: KernelWork, device: Device) -> AloneTimes:
+    """Return the times of a node that has the GPU for itself, without the launch."""
+    time, computing = kernel_time(work, device), compute_time(work, device.units)
     running = time.body + time.exchange
-    return running.lasting(time.seconds - device.times.launch)
+    return AloneTimes(
+        running.lasting(time.seconds - device.times.launch),
+        computing.lasting(work.programs * computing.seconds),
+    )
 
 
 def _waves(work: KernelWork, device: Device) -> Real:
@@ -80,18 +99,12 @@ def _waves(work: KernelWork, device: Device) -> Real:
     return work.programs / resident_programs(work, device)
 
 
-def _busiest(works: Sequence[KernelWork], device: Device) -> Spent:
-    """Return the time of the resource that all nodes together need longest."""
-
-    def computing(work: KernelWork) -> Spent:
-        time = compute_time(work, device.units)
-        return time.lasting(work.programs * time.seconds)
-
+def _moving(works: Sequence[KernelWork], device: Device) -> tuple[Spent, ...]:
+    """Return the times that all nodes together need of each memory."""
     shared = sum(work.programs * work.moved.shared for work in works)
     l2 = sum(work.programs * work.moved.l2 for work in works)
     memory = sum(work.moved.device for work in works)
-    return longest_of(
-        reduce(add, map(computing, works)),
+    return (
         Spent.on("shared memory", shared / device.shared_bandwidth),
         Spent.on("L2", l2 / device.memory.l2_bandwidth),
         Spent.on("device memory", memory / device.memory.hbm_bandwidth),

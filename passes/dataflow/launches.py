@@ -24,7 +24,12 @@ from comet.cost.gpu.capacity import fits
 from comet.cost.gpu.device import Device
 from comet.cost.gpu.epilogue import with_fewest_subtiles
 from comet.cost.gpu.registers import LaunchNumbers
-from comet.cost.gpu.shared_launch import merging_time, running_time, time_alone
+from comet.cost.gpu.shared_launch import (
+    AloneTimes,
+    merging_time,
+    running_time,
+    times_alone,
+)
 from comet.cost.gpu.spent import Divided, Resource, Spent, largest
 from comet.cost.gpu.summary import KernelSummary
 from comet.cost.gpu.terms import Blocks
@@ -224,7 +229,7 @@ class LaunchTimes:
         self._gpu = gpu
         once = lru_cache(maxsize=MOST_TIMED)
         self.fastest = once(self._fastest)
-        self._work, self._alone = once(self._work_with), once(self._time_alone)
+        self._work, self._alone = once(self._work_with), once(self._times_alone)
 
     def _fastest(self, nodes: tuple[TiledNode, ...]) -> tuple[Spent, LaunchNumbers]:
         """
@@ -252,11 +257,11 @@ class LaunchTimes:
 
     def _together(
         self,
-        price: Callable[[Sequence[KernelWork], Device, Sequence[Spent]], Spent],
+        price: Callable[[Sequence[KernelWork], Device, Sequence[AloneTimes]], Spent],
         nodes: Sequence[tuple[TiledNode, KernelWork]],
         numbers: LaunchNumbers,
     ) -> Spent:
-        """Return the time of nodes of a launch; the time of each alone is known."""
+        """Return the time of nodes of a launch; the times of each alone are known."""
         needs = [(float(w.needs.registers), float(w.needs.shared)) for _, w in nodes]
         alone = [
             self._alone(node, numbers, *needed)
@@ -264,14 +269,14 @@ class LaunchTimes:
         ]
         return price([work for _, work in nodes], self._gpu, alone)
 
-    def _time_alone(
+    def _times_alone(
         self, node: TiledNode, numbers: LaunchNumbers, registers: float, shared: float
-    ) -> Spent:
-        """Return the time of a node alone, with the needs of a launch, in bytes."""
+    ) -> AloneTimes:
+        """Return the times of a node alone, with the needs of a launch, in bytes."""
         work = self._work(node, numbers)
         assert work is not None
         needs = replace(work.needs, registers=registers, shared=shared)
-        return time_alone(replace(work, needs=needs), self._gpu)
+        return times_alone(replace(work, needs=needs), self._gpu)
 
     def _work_with(self, node: TiledNode, numbers: LaunchNumbers) -> KernelWork | None:
         """Return the work with `numbers`, None if others than its own do not fit."""

@@ -7,6 +7,7 @@ from semantics import parse_module, run_passes
 from xdsl.dialects.builtin import ModuleOp
 
 from comet.cost.from_ir.gpus import device_of
+from comet.cost.gpu import shared_launch
 from comet.dialects.arch import attached_system
 from comet.dialects.arch.gpu_levels import gpu_levels
 from comet.dialects.schedule import SpatialOp
@@ -52,6 +53,19 @@ def test_launches_of_the_same_nodes_are_timed_once(
     assert (again.best(both), again.saved(both[:1], both[1:])) == expected
     with pytest.raises(TypeError):
         again.best(both[::-1])
+
+
+def test_what_the_programs_of_a_node_compute_is_timed_once(
+    module: ModuleOp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kernels of a large graph are tried in a hundred launches each."""
+    both, times = nodes_of(module), LaunchTimes(device_of(attached_system(module)))
+    expected, _ = times.fastest(both)
+    monkeypatch.setattr(shared_launch, "compute_time", None)
+    found, _ = times.fastest(both[::-1])
+    assert found.seconds == pytest.approx(expected.seconds)
+    with pytest.raises(TypeError):
+        LaunchTimes(device_of(attached_system(module))).fastest(both)
 
 
 def _alone(node: TiledNode) -> tuple[TiledNode]:
