@@ -1,7 +1,7 @@
 """
 How long a step of training takes to compile: models of some layers in plain torch.
 
-    python benchmarks/model_compile.py [--models llama vit bert t5 experts]
+    python benchmarks/model_compile.py [--models llama vit bert t5 experts unet]
         [--layers 1 2 4] [--machine h200x1]
 
 Prints for the forward and the backward graph of `torch.compile(backend="comet")` their

@@ -132,6 +132,38 @@ def _several(make: Callable[[], nn.Module], count: int) -> nn.Module:
     return nn.Sequential(*(make() for _ in range(count)))
 
 
+def _convolutions(channels: int, out: int) -> nn.Sequential:
+    """Return two convolutions of 3 x 3, each with a group norm."""
+    return nn.Sequential(
+        nn.Conv2d(channels, out, 3, padding=1),
+        nn.GroupNorm(4, out),
+        nn.ReLU(),
+        nn.Conv2d(out, out, 3, padding=1),
+        nn.GroupNorm(4, out),
+        nn.ReLU(),
+    )
+
+
+class UNet(nn.Module):
+    """Stages of a U-Net, each on a quarter of the pixels, with twice the channels."""
+
+    def __init__(self, stages: int, channels: int = 8):
+        super().__init__()
+        self.before = _convolutions(channels, channels)
+        self.inside = _convolutions(channels, 2 * channels)
+        if stages > 1:
+            self.inside.append(UNet(stages - 1, 2 * channels))
+        self.up = nn.Sequential(
+            nn.Upsample(scale_factor=2), nn.Conv2d(2 * channels, channels, 1)
+        )
+        self.after = _convolutions(2 * channels, channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.before(x)
+        inside = self.up(self.inside(functional.max_pool2d(x, 2)))
+        return self.after(torch.cat([inside, x], 1))
+
+
 MODELS: Mapping[str, tuple[Callable[[int], nn.Module], tuple[int, ...]]] = {
     "llama": (lambda count: _several(Llama, count), (1, 64, 512)),
     "vit": (Vit, (2, 3, 64, 64)),
@@ -141,5 +173,6 @@ MODELS: Mapping[str, tuple[Callable[[int], nn.Module], tuple[int, ...]]] = {
     ),
     "t5": (lambda count: _several(T5, count), (2, 64, 256)),
     "experts": (lambda count: _several(Experts, count), (64, 256)),
+    "unet": (UNet, (2, 8, 16, 16)),
 }
 """For each name the model of some layers, and the shape of what it reads."""
