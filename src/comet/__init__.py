@@ -10,8 +10,9 @@ The compiler is in `dialects`, `passes`, `cost` and `codegen`, and published to 
 `universe`. Here are its users: `api`, with `batch` and `report`; the command line
 `tools`; `pytorch`; what emitted modules need, `runtime`; and the `interpreter`, which
 defines what ops mean. Files are read by `yaml_file` and `hardware_file`; `kinds` are
-the words of COMET files; `digraph`, `frames`, `recent`, `registry`, `op_table`,
-`text_table` are small helpers; `philox` makes random numbers, as `tl.rand` does.
+the words of COMET files; `digraph`, `frames`, `garbage`, `recent`, `registry`,
+`op_table`, `text_table` are small helpers; `philox` makes random numbers, as `tl.rand`
+does.
 """
 
 from importlib import import_module

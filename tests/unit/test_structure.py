@@ -19,6 +19,7 @@ LAYERS = (
     (
         "digraph",
         "frames",
+        "garbage",
         "kinds",
         "op_table",
         "philox",

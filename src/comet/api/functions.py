@@ -31,6 +31,7 @@ from comet.batch.engines import Engine
 from comet.batch.store import Store, recalled
 from comet.cost.estimate import ModelName
 from comet.dialects.arch import find_system
+from comet.garbage import seldom_collected
 from comet.passes.attach_hardware import AttachHardwarePass
 from comet.passes.pipeline import run_settled, spelled
 from comet.passes.search import Objective
@@ -79,7 +80,7 @@ def compile(
     `comet`, or `triton-distributed` on GPUs, which ends at the level `tl`. Raises
     CometError if an input is wrong, or a pass rejects the program.
     """
-    with errors_as_sentences():
+    with errors_as_sentences(), seldom_collected():
         context = installed_context()
         module = module_of(program, context)
         path = "" if hardware is None else fspath(hardware)

@@ -8,5 +8,5 @@ The command line tools: `comet-opt`, `comet-cost`, `comet-explore`, `comet-run`.
 * While they run: `pass_watch`, `type_aliases`, `progress_bar`.
 * After them: `explain`, `mapping_table`, `reporting`, `compile_reporting`.
 * Errors: `diagnostics`, `renamed`.
-* Processes: `flags`, `extras`, `short_lived`.
+* Processes: `flags`, `extras`.
 """

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from comet.api.plugins import load_plugin, plugin_at
 from comet.api.source import Source
+from comet.garbage import short_lived
 from comet.tools.diagnostics import UsageError, one_sentence_errors
 from comet.tools.flags import FlagParser
 from comet.tools.reporting import add_report_flags, expect_folder, expect_writable
-from comet.tools.short_lived import short_lived
 
 if TYPE_CHECKING:
     from comet.api.answer import Answer

@@ -17,6 +17,7 @@ from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from comet.api.plugins import known_dialects, load_plugin, passes_in, plugin_at
+from comet.garbage import short_lived
 from comet.passes.pipeline import run_settled, spelled
 from comet.passes.search.ahead import processes_here
 from comet.passes.search.record import session
@@ -26,7 +27,6 @@ from comet.tools.option_check import checked, named_passes
 from comet.tools.pass_list import listed
 from comet.tools.pass_watch import Watch, add_flags, shown
 from comet.tools.reporting import Outputs, add_report_flags, expect_writable
-from comet.tools.short_lived import short_lived
 from comet.tools.type_aliases import with_type_aliases
 from comet.universe import installed
 
