@@ -78,7 +78,7 @@ def parse_dims(words: Iterable[str]) -> Dims:
 def axes_of(
     system: SystemOp, groups: Iterable[tuple[T, Iterable[str]]]
 ) -> dict[T, tuple[str, ...]]:
-    """Return the axes of each first item of pairs with some axes, outermost first."""
+    """Return for each item the axes that pairs assign to it, outermost first."""
     owner = {axis: item for item, axes in groups for axis in axes}
     return {
         item: tuple(axis for axis in system.axes if owner.get(axis) == item)
@@ -88,11 +88,10 @@ def axes_of(
 
 def like_axes(system: SystemOp, dims: Sequence[DimAxes]) -> LikeAxes:
     """
-    Return what shardings have in common that differ only in axes of equal extents.
+    Return a key that is equal for shardings which differ only in axes of equal extents.
 
-    Along which of the axes of one level a dimension is sharded makes no difference to
-    a mapping on clusters and cores, if these have as many instances. All entries of
-    `dims` name their axes.
+    Axes of one level with as many instances are interchangeable: the models give equal
+    prices to mappings along either. All entries of `dims` name their axes.
     """
     levels = system.axis_levels
     parts = dict(chain.from_iterable(entry.parts for entry in dims))
